@@ -1,0 +1,183 @@
+//! The arithmetic of buckets: one moment in time says how full a bucket is.
+//!
+//! ```text
+//!             now                           full again (the state)
+//!   -----------|-----------------------------|-------------> time
+//!              |<------- spent tokens ------>|
+//!              |<------------------- capacity ---------------->|
+//!              |                             |<--- room left -->|
+//! ```
+//!
+//! A token takes `interval` to come back. The interval of 3 per second is not a whole number of
+//! nanoseconds, so time is counted in *grains*: `per_nano` of them make a nanosecond, chosen so
+//! that an interval is a whole number of grains and no error can build up. At most 64 grains fit
+//! into a word beside the nanoseconds. That is exact for every rate whose interval in nanoseconds
+//! is a fraction with a denominator up to 64, which covers all round numbers; the interval of any
+//! other rate is rounded up to the next 64th of a nanosecond, never down.
+
+use crate::algorithm::{LOAN_SHARE, Loan};
+use crate::decision::{Decision, Room};
+use crate::error::LimitError;
+use crate::quota::{Quota, Rate};
+use crate::time::Tick;
+use crate::word::Word;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bucket {
+    /// Grains in a nanosecond: 1 to 64.
+    per_nano: u64,
+    /// Grains until one token is back.
+    interval: u64,
+    /// What the bucket holds, in tokens.
+    tokens: u64,
+    /// What the bucket holds, in grains: `tokens * interval`.
+    capacity: u64,
+}
+
+/// What spending came to, in grains.
+#[derive(Clone, Copy)]
+pub(crate) enum Spent {
+    /// It fits; the spender's turn comes at `turn`, and afterwards the bucket is full at `full`.
+    Fits { now: u64, turn: u64, full: u64 },
+    /// It fits later; the bucket is full at `full`.
+    Later { now: u64, full: u64, wait: u64 },
+    /// It never fits.
+    Never { now: u64, full: u64 },
+}
+
+impl Bucket {
+    /// The longest a bucket may take to fill.
+    const MAX_SPAN: u64 = 400 * 86_400 * 1_000_000_000;
+
+    /// A bucket of `tokens` that refills at the quota's rate.
+    pub(crate) fn try_new(quota: Quota, rate: Rate, tokens: u64) -> Result<Self, LimitError> {
+        let (count, period) = (rate.count(), rate.period().nanos());
+        if count > period {
+            return Err(LimitError::TooFast { quota });
+        }
+        let shared = gcd(count, period);
+        let (per_nano, interval) = match count / shared {
+            exact @ 1..=64 => (exact, period / shared),
+            // At most 366 days times 64, far below 2^64; rounded up, against the client.
+            _ => (64, (period * 64).div_ceil(count)),
+        };
+        let capacity = u128::from(tokens) * u128::from(interval);
+        let max = u128::from(Self::MAX_SPAN) * u128::from(per_nano);
+        if capacity > max {
+            let nanos = u64::try_from(capacity / u128::from(per_nano)).unwrap_or(u64::MAX);
+            return Err(LimitError::BurstTooLarge {
+                quota,
+                days: std::time::Duration::from_nanos(nanos),
+                max: std::time::Duration::from_nanos(Self::MAX_SPAN),
+                largest: Self::MAX_SPAN * per_nano / interval,
+            });
+        }
+        // No overflow from here on: a tick is at most 6 years and a capacity 400 days, so a
+        // tick plus two capacities is below 2^64 in grains of a 64th of a nanosecond.
+        Ok(Self { per_nano, interval, tokens, capacity: tokens * interval })
+    }
+
+    #[inline]
+    pub(crate) fn spend(&self, word: Word, now: Tick, cost: u64) -> Spent {
+        let now = self.grains(now);
+        let turn = self.unpack(word).max(now);
+        if cost > self.tokens {
+            return Spent::Never { now, full: turn };
+        }
+        let full = turn + cost * self.interval;
+        match full.checked_sub(now + self.capacity) {
+            None | Some(0) => Spent::Fits { now, turn, full },
+            Some(wait) => Spent::Later { now, full: turn, wait },
+        }
+    }
+
+    #[inline]
+    pub(crate) fn charge(&self, word: Word, now: Tick, cost: u64) -> Word {
+        let now = self.grains(now);
+        let full = self.unpack(word).max(now) + cost.min(self.tokens) * self.interval;
+        self.pack(full.min((now + self.capacity).max(self.unpack(word))))
+    }
+
+    pub(crate) fn refund(&self, word: Word, cost: u64) -> Word {
+        self.pack(self.unpack(word).saturating_sub(cost.saturating_mul(self.interval)))
+    }
+
+    /// Whether a bucket into which `cost` was spent at `then` cannot have been full since.
+    pub(crate) fn is_recent(&self, then: Tick, now: Tick, cost: u64) -> bool {
+        let passed = self.grains(now).saturating_sub(self.grains(then));
+        passed < cost.saturating_mul(self.interval)
+    }
+
+    /// Lends tokens from the bucket.
+    ///
+    /// A token lent at one time and used at a later one must not come on top of a full bucket:
+    /// while the loan runs, the bucket must lack at least what is lent. What the bucket lacks
+    /// already (it is full only at `turn`) keeps it so until `turn`; a bucket that lacks nothing
+    /// is kept from filling for [`Self::HOLD`], if its tokens come back so fast that this is
+    /// nothing to it.
+    pub(crate) fn lend(&self, word: Word, now: Tick, want: u64) -> Option<Loan> {
+        let now = self.grains(now);
+        let hold = Self::HOLD * self.per_nano;
+        let mut turn = self.unpack(word).max(now);
+        if turn < now + hold && self.interval <= hold / 16 && hold <= self.capacity / LOAN_SHARE {
+            turn = now + hold;
+        }
+        let left = (now + self.capacity).saturating_sub(turn) / self.interval;
+        let tokens = want.min(left / LOAN_SHARE);
+        if tokens < 2 || turn <= now {
+            return None;
+        }
+        let full = turn + tokens * self.interval;
+        let decision = Decision::allowed(self.room(now, full));
+        let until = Tick::from_nanos(turn / self.per_nano);
+        Some(Loan { word: self.pack(full), tokens, until, decision })
+    }
+
+    /// What is left when the bucket is full again at `full`.
+    #[inline]
+    pub(crate) const fn room(&self, now: u64, full: u64) -> Room {
+        Room {
+            limit: self.tokens,
+            room: (now + self.capacity).saturating_sub(full),
+            unit: self.interval,
+            reset: self.nanos(full - now),
+        }
+    }
+
+    /// The moment as a word.
+    #[inline]
+    pub(crate) const fn pack(&self, grains: u64) -> Word {
+        if self.per_nano == 1 {
+            return Word::new(grains << Word::FRACTION_BITS);
+        }
+        let (nanos, part) = (grains / self.per_nano, grains % self.per_nano);
+        Word::new((nanos << Word::FRACTION_BITS) | part)
+    }
+
+    #[inline]
+    const fn unpack(&self, word: Word) -> u64 {
+        const PART: u64 = (1 << Word::FRACTION_BITS) - 1;
+        (word.bits() >> Word::FRACTION_BITS) * self.per_nano + (word.bits() & PART)
+    }
+
+    #[inline]
+    const fn grains(&self, now: Tick) -> u64 {
+        now.as_nanos() * self.per_nano
+    }
+
+    /// Grains as nanoseconds, rounded up: whoever waits for them has waited long enough.
+    #[inline]
+    pub(crate) const fn nanos(&self, grains: u64) -> u64 {
+        if self.per_nano == 1 { grains } else { grains.div_ceil(self.per_nano) }
+    }
+
+    /// How long a loan keeps a full bucket from filling, in nanoseconds.
+    const HOLD: u64 = 32_000;
+}
+
+const fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}

@@ -1,0 +1,128 @@
+//! Fixed window: so many per window, and a new window starts from nothing.
+//!
+//! Around the end of a window twice the limit can pass: that is the price of its simplicity.
+
+use crate::algorithm::grid::Grid;
+use crate::algorithm::{LOAN_SHARE, Loan, Phase, Step, Steps};
+use crate::decision::{Decision, Room};
+use crate::time::Tick;
+use crate::word::Word;
+
+#[derive(Clone, Debug)]
+pub(crate) struct FixedWindow {
+    grid: Grid,
+    limit: u64,
+    /// The low bits of a word, which hold the count.
+    count_bits: u32,
+}
+
+/// A window that is under way.
+struct Current {
+    /// The high bits of its words.
+    prefix: u64,
+    end: u64,
+    count: u64,
+}
+
+impl FixedWindow {
+    /// The largest limit that windows of `shortest` nanoseconds can count to.
+    pub(crate) const fn max_limit(shortest: u64) -> u64 {
+        // The coarsest unit that tells two windows apart is half of one.
+        (1 << (Word::FRACTION_BITS + shortest.ilog2() - 1)) - 1
+    }
+
+    /// The caller has checked that `limit` is at most [`max_limit`](Self::max_limit).
+    pub(crate) fn new(grid: Grid, limit: u64) -> Self {
+        let count_bits = (limit.ilog2() + 1).max(Word::FRACTION_BITS);
+        Self { grid, limit, count_bits }
+    }
+
+    #[inline]
+    fn current(&self, word: Word, now: u64, phase: Phase) -> Current {
+        let end = self.grid.end(now, phase);
+        let prefix = end.div_ceil(self.unit());
+        let stored = word.bits() >> self.count_bits;
+        if stored < prefix {
+            return Current { prefix, end, count: 0 };
+        }
+        let count = word.bits() & ((1 << self.count_bits) - 1);
+        if stored == prefix {
+            return Current { prefix, end, count };
+        }
+        // Time ran backwards, and the window of the word is not reached yet: it stays.
+        let end = self.grid.end_at_or_before(stored * self.unit(), phase);
+        Current { prefix: stored, end, count }
+    }
+
+    #[inline]
+    fn word(&self, current: &Current, count: u64) -> Word {
+        Word::new((current.prefix << self.count_bits) | count)
+    }
+
+    #[inline]
+    fn room(&self, now: u64, current: &Current, count: u64) -> Room {
+        let reset = if count == 0 { 0 } else { current.end - now };
+        Room { limit: self.limit, room: self.limit.saturating_sub(count), unit: 1, reset }
+    }
+
+    /// The end of a window is kept in units of so many nanoseconds.
+    #[inline]
+    const fn unit(&self) -> u64 {
+        1 << (self.count_bits - Word::FRACTION_BITS)
+    }
+}
+
+impl Steps for FixedWindow {
+    #[inline]
+    fn step(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step {
+        let now = now.as_nanos();
+        let current = self.current(word, now, phase);
+        let room = self.room(now, &current, current.count);
+        if cost == 0 {
+            return Step { word, decision: Decision::allowed(room) };
+        }
+        if cost <= room.room {
+            let count = current.count + cost;
+            let decision = Decision::allowed(self.room(now, &current, count));
+            return Step { word: self.word(&current, count), decision };
+        }
+        let decision = match cost > self.limit {
+            true => Decision::denied_forever(room),
+            false => Decision::denied_for(current.end - now, room),
+        };
+        Step { word, decision }
+    }
+
+    fn charge(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word {
+        let current = self.current(word, now.as_nanos(), phase);
+        self.word(&current, current.count.saturating_add(cost).min(self.limit))
+    }
+
+    fn refund(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word {
+        let current = self.current(word, now.as_nanos(), phase);
+        match current.count.checked_sub(cost) {
+            None | Some(0) => Word::REST,
+            Some(count) => self.word(&current, count),
+        }
+    }
+
+    fn is_recent(&self, then: Tick, now: Tick, _: u64, phase: Phase) -> bool {
+        self.grid.end(then.as_nanos(), phase) >= self.grid.end(now.as_nanos(), phase)
+    }
+
+    fn lend(&self, word: Word, now: Tick, want: u64, phase: Phase) -> Option<Loan> {
+        let now = now.as_nanos();
+        let current = self.current(word, now, phase);
+        let tokens = want.min(self.limit.saturating_sub(current.count) / LOAN_SHARE);
+        if tokens < 2 {
+            return None;
+        }
+        let count = current.count + tokens;
+        Some(Loan {
+            word: self.word(&current, count),
+            tokens,
+            until: Tick::from_nanos(current.end - 1),
+            decision: Decision::allowed(self.room(now, &current, count)),
+        })
+    }
+}

@@ -1,0 +1,250 @@
+//! The algorithms: pure state machines, `step(state, now, cost) -> (state, decision)`.
+//!
+//! Those with a state of fixed size keep it in a [`Word`] and are reached through [`Machine`];
+//! [`Log`] and [`Permits`] have a state that grows with the limit, and stand for themselves.
+
+mod bucket;
+mod fixed_window;
+mod grid;
+mod leaky_bucket;
+mod permits;
+mod sliding_counter;
+mod sliding_log;
+mod token_bucket;
+
+#[cfg(test)]
+mod laws;
+
+pub use permits::{Permit, Permits};
+pub use sliding_log::{Log, LogRule};
+
+pub(crate) use bucket::Bucket;
+pub(crate) use fixed_window::FixedWindow;
+pub(crate) use grid::{CalendarStart, Grid};
+pub(crate) use leaky_bucket::Shape;
+pub(crate) use sliding_counter::SlidingCounter;
+pub(crate) use token_bucket::TokenBucket;
+
+use crate::decision::Decision;
+use crate::time::Tick;
+use crate::word::Word;
+
+/// What one step of a [`Machine`] did.
+///
+/// ```
+/// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
+/// let machine = Limit::token_bucket("2/s")?.machine(Anchor::default()).expect("a word is enough");
+/// let step = machine.step(Word::REST, Tick::ZERO, 1, Phase::default());
+/// assert!(step.decision.is_allowed());
+/// assert_ne!(step.word, Word::REST);
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The state afterwards; the same as before if nothing was spent.
+    pub word: Word,
+    /// The answer.
+    pub decision: Decision,
+}
+
+/// Budget taken ahead of need by somebody who will spend it piece by piece.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
+/// let machine = Limit::fixed_window("1000/s")?.machine(Anchor::default()).expect("a word is enough");
+/// let loan = machine.lend(Word::REST, Tick::ZERO, 8, Phase::default()).expect("there is plenty");
+/// assert_eq!(loan.tokens, 8);
+/// assert_eq!(loan.until, Tick::from_nanos(999_999_999), "the last tick of its window");
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loan {
+    /// The lender's state afterwards.
+    pub word: Word,
+    /// How many tokens were lent, all spent as far as the lender is concerned.
+    pub tokens: u64,
+    /// The last tick at which they may be used.
+    pub until: Tick,
+    /// What the lender says to a request that spends the whole loan at once.
+    pub decision: Decision,
+}
+
+impl Loan {
+    /// What a borrower with `left` tokens of the loan says: no less than what it holds, no more
+    /// than what there is.
+    ///
+    /// ```
+    /// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
+    /// let machine = Limit::fixed_window("1000/s")?.machine(Anchor::default()).expect("a word is enough");
+    /// let loan = machine.lend(Word::REST, Tick::ZERO, 8, Phase::default()).expect("there is plenty");
+    /// assert_eq!(loan.decision_with(7).remaining(), 999);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    #[inline]
+    pub const fn decision_with(&self, left: u64) -> Decision {
+        self.decision.with_extra(left)
+    }
+}
+
+/// Where in its window a key stands, so that not all windows end at once: a hash of the key.
+/// Limits that are not jittered ignore it.
+///
+/// ```
+/// use tollgate_core::Phase;
+/// assert_eq!(Phase::default(), Phase(0));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Phase(pub u64);
+
+/// A limit made ready to decide: see [`Limit::machine`](crate::Limit::machine).
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
+///
+/// let machine = Limit::token_bucket("1/s")?.machine(Anchor::default()).expect("a word is enough");
+/// let first = machine.step(Word::REST, Tick::ZERO, 1, Phase::default());
+/// let second = machine.step(first.word, Tick::ZERO, 1, Phase::default());
+/// assert!(first.decision.is_allowed());
+/// assert_eq!(second.decision.retry_after(), Some(Duration::from_secs(1)));
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Machine(pub(crate) Kind);
+
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Unlimited,
+    TokenBucket(TokenBucket),
+    Shape(Shape),
+    FixedWindow(FixedWindow),
+    SlidingCounter(SlidingCounter),
+}
+
+/// What every machine can do. `now` may stand still or run backwards: that adds no budget.
+pub(crate) trait Steps {
+    /// Spends `cost` if the limit allows it.
+    fn step(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step;
+
+    /// Spends `cost` whether the limit allows it or not, up to the point where it is exhausted.
+    fn charge(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word;
+
+    /// Gives back `cost` that was spent earlier, up to the whole limit.
+    fn refund(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word;
+
+    /// Whether `cost` spent at `then` can still be taken back at `now` exactly: no part of it
+    /// was given back by time since.
+    fn is_recent(&self, then: Tick, now: Tick, cost: u64, phase: Phase) -> bool;
+
+    /// Lends up to `want` tokens to a single borrower.
+    fn lend(&self, word: Word, now: Tick, want: u64, phase: Phase) -> Option<Loan>;
+}
+
+macro_rules! dispatch {
+    ($self:ident, $machine:ident => $body:expr, unlimited => $unlimited:expr) => {
+        match &$self.0 {
+            Kind::TokenBucket($machine) => $body,
+            Kind::FixedWindow($machine) => $body,
+            Kind::SlidingCounter($machine) => $body,
+            Kind::Shape($machine) => $body,
+            Kind::Unlimited => $unlimited,
+        }
+    };
+}
+
+impl Machine {
+    /// Whether there is no limit at all, so that no state is worth keeping.
+    ///
+    /// ```
+    /// use tollgate_core::{Anchor, Limit};
+    /// let machine = Limit::token_bucket("unlimited")?.machine(Anchor::default()).expect("no state");
+    /// assert!(machine.is_unlimited());
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    #[inline]
+    pub const fn is_unlimited(&self) -> bool {
+        matches!(self.0, Kind::Unlimited)
+    }
+
+    /// Spends `cost` if the limit allows it. A cost of 0 spends nothing, is always allowed, and
+    /// tells what remains. A denial spends nothing.
+    ///
+    /// ```
+    /// use tollgate_core::{Anchor, Limit, Phase, Retry, Tick, Word};
+    /// let machine = Limit::token_bucket("10/s")?.machine(Anchor::default()).expect("a word is enough");
+    /// let step = machine.step(Word::REST, Tick::ZERO, 11, Phase::default());
+    /// assert_eq!(step.decision.retry(), Some(Retry::Never), "eleven never fit into ten");
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    #[inline]
+    pub fn step(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step {
+        dispatch!(self, machine => machine.step(word, now, cost, phase),
+            unlimited => Step { word, decision: Decision::unlimited() })
+    }
+
+    /// Spends `cost` whether the limit allows it or not, up to the point where it is exhausted.
+    ///
+    /// ```
+    /// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
+    /// let machine = Limit::token_bucket("10/s")?.machine(Anchor::default()).expect("a word is enough");
+    /// let word = machine.charge(Word::REST, Tick::ZERO, 50, Phase::default());
+    /// assert_eq!(machine.step(word, Tick::ZERO, 0, Phase::default()).decision.remaining(), 0);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn charge(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word {
+        dispatch!(self, machine => machine.charge(word, now, cost, phase), unlimited => word)
+    }
+
+    /// Gives back `cost` that was spent earlier. What time has given back already is not given
+    /// twice: the limit never becomes more than full.
+    ///
+    /// ```
+    /// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
+    /// let machine = Limit::token_bucket("10/s")?.machine(Anchor::default()).expect("a word is enough");
+    /// let spent = machine.step(Word::REST, Tick::ZERO, 4, Phase::default()).word;
+    /// let word = machine.refund(spent, Tick::ZERO, 3, Phase::default());
+    /// assert_eq!(machine.step(word, Tick::ZERO, 0, Phase::default()).decision.remaining(), 9);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn refund(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word {
+        dispatch!(self, machine => machine.refund(word, now, cost, phase), unlimited => word)
+    }
+
+    /// Takes back `cost` that was spent at `then`, as if it had never been, or leaves the state
+    /// alone if time may have given it back in the meantime. It never favours the client.
+    ///
+    /// ```
+    /// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
+    /// let machine = Limit::token_bucket("10/s")?.machine(Anchor::default()).expect("a word is enough");
+    /// let spent = machine.step(Word::REST, Tick::ZERO, 1, Phase::default()).word;
+    /// let (now, late) = (Tick::from_nanos(5), Tick::from_nanos(100_000_000));
+    /// assert!(machine.undo(spent, Tick::ZERO, now, 1, Phase::default()).is_at_rest(now));
+    /// assert_eq!(machine.undo(spent, Tick::ZERO, late, 1, Phase::default()), spent);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn undo(&self, word: Word, then: Tick, now: Tick, cost: u64, phase: Phase) -> Word {
+        dispatch!(self, machine => match machine.is_recent(then, now, cost, phase) {
+            true => machine.refund(word, now, cost, phase),
+            false => word,
+        }, unlimited => word)
+    }
+
+    /// Lends up to `want` tokens to a borrower that spends them by itself, if there is so much
+    /// that nobody will miss them. Whatever the borrower does with them before
+    /// [`until`](Loan::until), the limit holds.
+    ///
+    /// ```
+    /// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
+    /// let machine = Limit::token_bucket("10/s")?.machine(Anchor::default()).expect("a word is enough");
+    /// let loan = machine.lend(Word::REST, Tick::ZERO, 8, Phase::default());
+    /// assert_eq!(loan, None, "ten are too few to lend from");
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn lend(&self, word: Word, now: Tick, want: u64, phase: Phase) -> Option<Loan> {
+        dispatch!(self, machine => machine.lend(word, now, want, phase), unlimited => None)
+    }
+}
+
+/// A loan is at most this part of what is left, so that those who do not borrow are not starved.
+pub(crate) const LOAN_SHARE: u64 = 64;

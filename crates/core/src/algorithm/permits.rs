@@ -1,0 +1,120 @@
+//! Concurrency: so many at once, however long each takes.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::decision::{Decision, Retry};
+use crate::time::Tick;
+
+/// The permits that one key has out.
+///
+/// A permit comes back when its holder returns it, or when it expires because the holder died.
+///
+/// ```
+/// use std::num::NonZeroU32;
+/// use std::time::Duration;
+/// use tollgate_core::{Permits, Retry, Tick};
+///
+/// let max = NonZeroU32::new(1).expect("not zero");
+/// let minute = Some(Duration::from_secs(60));
+/// let mut permits = Permits::default();
+/// let permit = permits.acquire(max, minute, Tick::ZERO).expect("one is free");
+/// let denied = permits.acquire(max, minute, Tick::ZERO).expect_err("it is out");
+/// assert_eq!(denied.retry(), Some(Retry::OnReturn));
+/// assert!(permits.give_back(permit));
+/// assert!(permits.acquire(max, minute, Tick::ZERO).is_ok());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Permits {
+    /// In the order they were given out, so ascending by number.
+    out: VecDeque<Hold>,
+    given: u64,
+}
+
+/// Names a permit that is out: what [`Permits::give_back`] takes.
+///
+/// ```
+/// use std::num::NonZeroU32;
+/// use tollgate_core::{Permits, Tick};
+/// let mut permits = Permits::default();
+/// let permit = permits.acquire(NonZeroU32::MIN, None, Tick::ZERO).expect("one is free");
+/// assert!(permits.give_back(permit));
+/// assert!(!permits.give_back(permit), "a permit comes back once");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Permit(u64);
+
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    permit: Permit,
+    expires: Option<Tick>,
+}
+
+impl Permits {
+    /// Takes a permit if fewer than `max` are out.
+    ///
+    /// ```
+    /// use std::num::NonZeroU32;
+    /// use tollgate_core::{Permits, Tick};
+    /// assert!(Permits::default().acquire(NonZeroU32::MIN, None, Tick::ZERO).is_ok());
+    /// ```
+    pub fn acquire(
+        &mut self,
+        max: NonZeroU32,
+        expires: Option<Duration>,
+        now: Tick,
+    ) -> Result<Permit, Decision> {
+        self.forget(now);
+        if self.out.len() >= max.get() as usize {
+            return Err(Decision::deny(max.get().into(), 0, Duration::ZERO, Retry::OnReturn));
+        }
+        let permit = Permit(self.given);
+        self.given += 1;
+        self.out.push_back(Hold { permit, expires: expires.map(|span| now.after(span)) });
+        Ok(permit)
+    }
+
+    /// Takes a permit back. `false` if it is not out: it came back before, or it expired.
+    ///
+    /// ```
+    /// use std::num::NonZeroU32;
+    /// use tollgate_core::{Permits, Tick};
+    /// let mut permits = Permits::default();
+    /// let permit = permits.acquire(NonZeroU32::MIN, None, Tick::ZERO).expect("one is free");
+    /// assert!(permits.give_back(permit));
+    /// ```
+    pub fn give_back(&mut self, permit: Permit) -> bool {
+        let place = self.out.binary_search_by_key(&permit.0, |hold| hold.permit.0);
+        place.ok().and_then(|place| self.out.remove(place)).is_some()
+    }
+
+    /// How many permits are out.
+    ///
+    /// ```
+    /// use tollgate_core::{Permits, Tick};
+    /// assert_eq!(Permits::default().out(Tick::ZERO), 0);
+    /// ```
+    pub fn out(&mut self, now: Tick) -> usize {
+        self.forget(now);
+        self.out.len()
+    }
+
+    /// Whether no permit is out.
+    ///
+    /// ```
+    /// use tollgate_core::{Permits, Tick};
+    /// assert!(Permits::default().is_at_rest(Tick::ZERO));
+    /// ```
+    pub fn is_at_rest(&mut self, now: Tick) -> bool {
+        self.out(now) == 0
+    }
+
+    /// Permits of one key expire in the order they were given out. Where the time to expire was
+    /// shortened in between, one that has expired stays out until those before it are gone.
+    fn forget(&mut self, now: Tick) {
+        while self.out.front().is_some_and(|hold| hold.expires.is_some_and(|end| end <= now)) {
+            self.out.pop_front();
+        }
+    }
+}

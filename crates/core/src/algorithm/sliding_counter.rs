@@ -1,0 +1,221 @@
+//! Sliding window counter: the count of this window plus the share of the last one that still
+//! lies within a window's length.
+//!
+//! ```text
+//!        last window            this window
+//!   |---------------------|---------------------|
+//!              [=========== length ===========] now
+//!    estimate = last x (part of it still inside) + this
+//! ```
+//!
+//! Where a limit is so large that two exact counts do not fit into a word, the count of the last
+//! window is rounded up to a multiple of a power of two, to 1 part in 127 at the coarsest.
+
+use crate::algorithm::grid::Grid;
+use crate::algorithm::{LOAN_SHARE, Loan, Phase, Step, Steps};
+use crate::decision::{Decision, Room};
+use crate::time::Tick;
+use crate::word::Word;
+
+#[derive(Clone, Debug)]
+pub(crate) struct SlidingCounter {
+    grid: Grid,
+    length: u64,
+    limit: u64,
+    /// The lowest bits of a word hold this window's count, the next ones the last one's.
+    this_bits: u32,
+    last_bits: u32,
+    /// How many low bits of the last count are rounded away.
+    last_shift: u32,
+}
+
+/// The windows under way.
+struct Current {
+    /// The high bits of the words of this window: they say when it is forgotten, one window
+    /// after its end.
+    prefix: u64,
+    end: u64,
+    /// Nanoseconds of the last window that still count.
+    weight: u64,
+    last: u64,
+    this: u64,
+}
+
+impl SlidingCounter {
+    /// The largest limit that windows of `length` nanoseconds can count to.
+    pub(crate) const fn max_limit(length: u64) -> u64 {
+        (1 << (Self::bits(length) - Self::MIN_LAST_BITS)) - 1
+    }
+
+    /// The bits of a word that the counts can have: the coarsest unit that tells two windows
+    /// apart is half of one.
+    const fn bits(length: u64) -> u32 {
+        Word::FRACTION_BITS + length.ilog2() - 1
+    }
+
+    const MIN_LAST_BITS: u32 = 7;
+
+    /// The caller has checked that `limit` is at most [`max_limit`](Self::max_limit).
+    pub(crate) fn new(grid: Grid, length: u64, limit: u64) -> Self {
+        let this_bits = (limit.ilog2() + 1).max(Word::FRACTION_BITS);
+        let last_bits = this_bits.min(Self::bits(length) - this_bits);
+        let fits = |shift: &u32| limit.div_ceil(1 << shift) < (1 << last_bits);
+        // Found at once where both counts fit, and at the latest when nothing is left.
+        let last_shift = (0..64).find(fits).unwrap_or(63);
+        Self { grid, length, limit, this_bits, last_bits, last_shift }
+    }
+
+    #[inline]
+    fn current(&self, word: Word, now: u64, phase: Phase) -> Current {
+        let end = self.grid.end(now, phase);
+        let prefix = self.prefix(end);
+        let stored = word.bits() >> (self.this_bits + self.last_bits);
+        let this = word.bits() & ((1 << self.this_bits) - 1);
+        let last = (word.bits() >> self.this_bits) & ((1 << self.last_bits) - 1);
+        if stored == prefix {
+            let last = last << self.last_shift;
+            return Current { prefix, end, weight: end - now, last, this };
+        }
+        if stored > prefix {
+            // Time ran backwards: the window of the word has only just begun.
+            let forgotten = self.grid.end_at_or_before(stored * self.unit(), phase);
+            let (end, last) = (forgotten - self.length, last << self.last_shift);
+            return Current { prefix: stored, end, weight: self.length, last, this };
+        }
+        // The last window is forgotten when this one ends.
+        let last = match stored == end.div_ceil(self.unit()) {
+            true => self.rounded(this),
+            false => 0,
+        };
+        Current { prefix, end, weight: end - now, last, this: 0 }
+    }
+
+    #[inline]
+    fn word(&self, current: &Current, this: u64) -> Word {
+        let last = current.last >> self.last_shift;
+        let counts = (last << self.this_bits) | this;
+        Word::new((current.prefix << (self.this_bits + self.last_bits)) | counts)
+    }
+
+    /// What is left, exactly: tokens times the window's length, if that fits into the room of a
+    /// decision, otherwise whole tokens.
+    #[inline]
+    fn room(&self, now: u64, current: &Current, this: u64) -> Room {
+        let reset = match (this, current.last) {
+            (0, 0) => 0,
+            (0, _) => current.end.saturating_sub(now),
+            _ => current.end + self.length - now,
+        };
+        let free = u128::from(self.limit.saturating_sub(this)) * u128::from(self.length);
+        let free = free.saturating_sub(u128::from(current.last) * u128::from(current.weight));
+        let (room, unit) = match u64::try_from(free) {
+            Ok(free) => (free, self.length),
+            Err(_) => ((free / u128::from(self.length)) as u64, 1),
+        };
+        Room { limit: self.limit, room, unit, reset }
+    }
+
+    /// Whether `last` at this weight leaves `free` tokens or more unspent.
+    #[inline]
+    fn fits(&self, current: &Current, free: u64) -> bool {
+        let taken = u128::from(current.last) * u128::from(current.weight);
+        taken <= u128::from(free) * u128::from(self.length)
+    }
+
+    /// When `cost` fits: the first nanosecond, as a time from `now`.
+    fn wait(&self, current: &Current, now: u64, cost: u64) -> u64 {
+        let free = self.limit - cost;
+        if let Some(left) = free.checked_sub(current.this) {
+            let weight = self.weight_for(left, current.last);
+            if weight > 0 {
+                return current.end - weight - now;
+            }
+        }
+        let weight = self.weight_for(free, self.rounded(current.this));
+        current.end + (self.length - weight) - now
+    }
+
+    /// The most nanoseconds of a window with `last` requests that cost no more than `free`.
+    fn weight_for(&self, free: u64, last: u64) -> u64 {
+        let all = u128::from(free) * u128::from(self.length);
+        let weight = all.checked_div(u128::from(last)).unwrap_or(u128::MAX);
+        u64::try_from(weight).map_or(self.length, |weight| weight.min(self.length))
+    }
+
+    #[inline]
+    const fn rounded(&self, count: u64) -> u64 {
+        count.div_ceil(1 << self.last_shift) << self.last_shift
+    }
+
+    #[inline]
+    const fn prefix(&self, end: u64) -> u64 {
+        (end + self.length).div_ceil(self.unit())
+    }
+
+    #[inline]
+    const fn unit(&self) -> u64 {
+        1 << (self.this_bits + self.last_bits - Word::FRACTION_BITS)
+    }
+}
+
+impl Steps for SlidingCounter {
+    #[inline]
+    fn step(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step {
+        let now = now.as_nanos();
+        let current = self.current(word, now, phase);
+        if cost == 0 {
+            let room = self.room(now, &current, current.this);
+            return Step { word, decision: Decision::allowed(room) };
+        }
+        let this = current.this.saturating_add(cost);
+        match self.limit.checked_sub(this) {
+            Some(free) if self.fits(&current, free) => Step {
+                word: self.word(&current, this),
+                decision: Decision::allowed(self.room(now, &current, this)),
+            },
+            _ => {
+                let room = self.room(now, &current, current.this);
+                let decision = match cost > self.limit {
+                    true => Decision::denied_forever(room),
+                    false => Decision::denied_for(self.wait(&current, now, cost), room),
+                };
+                Step { word, decision }
+            }
+        }
+    }
+
+    fn charge(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word {
+        let current = self.current(word, now.as_nanos(), phase);
+        self.word(&current, current.this.saturating_add(cost).min(self.limit))
+    }
+
+    fn refund(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word {
+        let current = self.current(word, now.as_nanos(), phase);
+        match current.this.saturating_sub(cost) {
+            0 if current.last == 0 => Word::REST,
+            this => self.word(&current, this),
+        }
+    }
+
+    fn is_recent(&self, then: Tick, now: Tick, _: u64, phase: Phase) -> bool {
+        self.grid.end(then.as_nanos(), phase) >= self.grid.end(now.as_nanos(), phase)
+    }
+
+    /// The estimate only falls while a window lasts, so what fits now fits until its end.
+    fn lend(&self, word: Word, now: Tick, want: u64, phase: Phase) -> Option<Loan> {
+        let now = now.as_nanos();
+        let current = self.current(word, now, phase);
+        let room = self.room(now, &current, current.this);
+        let tokens = want.min(room.room / room.unit / LOAN_SHARE);
+        if tokens < 2 {
+            return None;
+        }
+        let this = current.this + tokens;
+        Some(Loan {
+            word: self.word(&current, this),
+            tokens,
+            until: Tick::from_nanos(current.end - 1),
+            decision: Decision::allowed(self.room(now, &current, this)),
+        })
+    }
+}

@@ -1,0 +1,238 @@
+//! Sliding window log: every request of the last window is remembered, so the count is exact.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::decision::{Decision, Room};
+use crate::time::Tick;
+
+/// What a [`Log`] is held to: so many in any window of this length. See
+/// [`Limit::log_rule`](crate::Limit::log_rule).
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_core::Limit;
+/// let rule = Limit::sliding_log("10/15min")?.log_rule().expect("it is a log");
+/// assert_eq!((rule.limit(), rule.window()), (10, Duration::from_secs(900)));
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogRule {
+    pub(crate) limit: u64,
+    pub(crate) window: u64,
+}
+
+impl LogRule {
+    /// The longest log.
+    pub(crate) const MAX_LIMIT: u64 = 100_000;
+
+    /// How many requests any window may hold.
+    ///
+    /// ```
+    /// # use tollgate_core::Limit;
+    /// assert_eq!(Limit::sliding_log("3/s")?.log_rule().map(|rule| rule.limit()), Some(3));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The length of a window.
+    ///
+    /// ```
+    /// # use tollgate_core::Limit;
+    /// # use std::time::Duration;
+    /// let rule = Limit::sliding_log("3/s")?.log_rule().expect("it is a log");
+    /// assert_eq!(rule.window(), Duration::from_secs(1));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub const fn window(&self) -> Duration {
+        Duration::from_nanos(self.window)
+    }
+}
+
+/// The requests of one key within the last window, at most as many as the limit.
+///
+/// A request at `t` counts at every moment from `t` up to, and not including, `t + window`.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_core::{Limit, Log, Tick};
+///
+/// let rule = Limit::sliding_log("2/s")?.log_rule().expect("it is a log");
+/// let at = |millis| Tick::ZERO.after(Duration::from_millis(millis));
+/// let mut log = Log::default();
+/// assert!(log.step(rule, at(0), 1).is_allowed());
+/// assert!(log.step(rule, at(900), 1).is_allowed());
+/// assert_eq!(log.step(rule, at(950), 1).retry_after(), Some(Duration::from_millis(50)));
+/// assert!(log.step(rule, at(1000), 1).is_allowed());
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    /// Oldest first; requests of one moment share an entry.
+    entries: VecDeque<Entry>,
+    spent: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    at: u64,
+    cost: u64,
+}
+
+impl Log {
+    /// Spends `cost` if no window comes to hold more than the limit.
+    ///
+    /// ```
+    /// # use tollgate_core::{Limit, Log, Tick};
+    /// let rule = Limit::sliding_log("5/s")?.log_rule().expect("it is a log");
+    /// assert_eq!(Log::default().step(rule, Tick::ZERO, 2).remaining(), 3);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn step(&mut self, rule: LogRule, now: Tick, cost: u64) -> Decision {
+        let at = self.not_before_last(now);
+        self.forget(rule, at);
+        if cost <= rule.limit.saturating_sub(self.spent) {
+            self.record(at, cost);
+            return Decision::allowed(self.room(rule, now));
+        }
+        self.denied(rule, now, cost)
+    }
+
+    /// What [`step`](Self::step) would answer, without spending.
+    ///
+    /// ```
+    /// # use tollgate_core::{Limit, Log, Tick};
+    /// let rule = Limit::sliding_log("5/s")?.log_rule().expect("it is a log");
+    /// let mut log = Log::default();
+    /// assert_eq!(log.peek(rule, Tick::ZERO, 1).remaining(), 5);
+    /// assert!(log.is_at_rest(rule, Tick::ZERO));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn peek(&mut self, rule: LogRule, now: Tick, cost: u64) -> Decision {
+        let at = self.not_before_last(now);
+        self.forget(rule, at);
+        match cost <= rule.limit.saturating_sub(self.spent) {
+            true => Decision::allowed(self.room(rule, now)),
+            false => self.denied(rule, now, cost),
+        }
+    }
+
+    /// Gives back `cost`, the latest requests first.
+    ///
+    /// ```
+    /// # use tollgate_core::{Limit, Log, Tick};
+    /// let rule = Limit::sliding_log("5/s")?.log_rule().expect("it is a log");
+    /// let mut log = Log::default();
+    /// log.step(rule, Tick::ZERO, 4);
+    /// log.refund(3);
+    /// assert_eq!(log.peek(rule, Tick::ZERO, 1).remaining(), 4);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn refund(&mut self, cost: u64) {
+        let mut left = cost;
+        while let Some(last) = self.entries.back_mut() {
+            let back = left.min(last.cost);
+            last.cost -= back;
+            self.spent -= back;
+            left -= back;
+            if last.cost > 0 || self.entries.pop_back().is_none() || left == 0 {
+                break;
+            }
+        }
+    }
+
+    /// Takes back `cost` that was spent at `then`, as if it had never been. Nothing happens if it
+    /// is not in the log any more.
+    ///
+    /// ```
+    /// # use tollgate_core::{Limit, Log, Tick};
+    /// let rule = Limit::sliding_log("5/s")?.log_rule().expect("it is a log");
+    /// let mut log = Log::default();
+    /// log.step(rule, Tick::ZERO, 4);
+    /// log.undo(Tick::ZERO, 4);
+    /// assert!(log.is_at_rest(rule, Tick::ZERO));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn undo(&mut self, then: Tick, cost: u64) {
+        let then = then.as_nanos();
+        let first = self.entries.partition_point(|entry| entry.at < then);
+        let Some(entry) = self.entries.get_mut(first) else { return };
+        let back = cost.min(entry.cost);
+        entry.cost -= back;
+        self.spent -= back;
+        if entry.cost == 0 {
+            self.entries.remove(first);
+        }
+    }
+
+    /// Whether the log grants no less than an empty one would.
+    ///
+    /// ```
+    /// # use tollgate_core::{Limit, Log, Tick};
+    /// let rule = Limit::sliding_log("5/s")?.log_rule().expect("it is a log");
+    /// assert!(Log::default().is_at_rest(rule, Tick::ZERO));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn is_at_rest(&self, rule: LogRule, now: Tick) -> bool {
+        self.entries.back().is_none_or(|last| last.at + rule.window <= now.as_nanos())
+    }
+
+    /// How many entries the log holds: what it costs in memory.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_core::Log::default().entries(), 0);
+    /// ```
+    pub fn entries(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Time that runs backwards stands still instead.
+    fn not_before_last(&self, now: Tick) -> u64 {
+        self.entries.back().map_or(0, |last| last.at).max(now.as_nanos())
+    }
+
+    fn forget(&mut self, rule: LogRule, now: u64) {
+        while let Some(first) = self.entries.front() {
+            if first.at + rule.window > now {
+                break;
+            }
+            self.spent -= first.cost;
+            self.entries.pop_front();
+        }
+    }
+
+    fn record(&mut self, at: u64, cost: u64) {
+        if cost == 0 {
+            return;
+        }
+        self.spent += cost;
+        match self.entries.back_mut() {
+            Some(last) if last.at == at => last.cost += cost,
+            _ => self.entries.push_back(Entry { at, cost }),
+        }
+    }
+
+    fn denied(&self, rule: LogRule, now: Tick, cost: u64) -> Decision {
+        let room = self.room(rule, now);
+        let Some(spare) = rule.limit.checked_sub(cost) else {
+            return Decision::denied_forever(room);
+        };
+        let mut spent = self.spent;
+        for entry in &self.entries {
+            spent -= entry.cost;
+            if spent <= spare {
+                return Decision::denied_for(entry.at + rule.window - now.as_nanos(), room);
+            }
+        }
+        // Not reached: without any entry nothing is spent, and `cost` fits into an empty log.
+        Decision::denied_for(0, room)
+    }
+
+    fn room(&self, rule: LogRule, now: Tick) -> Room {
+        let reset = self.entries.back().map_or(0, |last| last.at + rule.window - now.as_nanos());
+        let room = rule.limit.saturating_sub(self.spent);
+        Room { limit: rule.limit, room, unit: 1, reset }
+    }
+}

@@ -1,0 +1,49 @@
+//! Token bucket: tokens come at a steady rate, a full bucket overflows, a request takes some.
+
+use crate::algorithm::bucket::{Bucket, Spent};
+use crate::algorithm::{Loan, Phase, Step, Steps};
+use crate::decision::Decision;
+use crate::time::Tick;
+use crate::word::Word;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TokenBucket(pub(crate) Bucket);
+
+impl Steps for TokenBucket {
+    #[inline]
+    fn step(&self, word: Word, now: Tick, cost: u64, _: Phase) -> Step {
+        let bucket = &self.0;
+        match bucket.spend(word, now, cost) {
+            Spent::Fits { now, full, .. } => Step {
+                word: if cost == 0 { word } else { bucket.pack(full) },
+                decision: Decision::allowed(bucket.room(now, full)),
+            },
+            Spent::Later { now, full, .. } if cost == 0 => {
+                Step { word, decision: Decision::allowed(bucket.room(now, full)) }
+            }
+            Spent::Later { now, full, wait } => Step {
+                word,
+                decision: Decision::denied_for(bucket.nanos(wait), bucket.room(now, full)),
+            },
+            Spent::Never { now, full } => {
+                Step { word, decision: Decision::denied_forever(bucket.room(now, full)) }
+            }
+        }
+    }
+
+    fn charge(&self, word: Word, now: Tick, cost: u64, _: Phase) -> Word {
+        self.0.charge(word, now, cost)
+    }
+
+    fn refund(&self, word: Word, _: Tick, cost: u64, _: Phase) -> Word {
+        self.0.refund(word, cost)
+    }
+
+    fn is_recent(&self, then: Tick, now: Tick, cost: u64, _: Phase) -> bool {
+        self.0.is_recent(then, now, cost)
+    }
+
+    fn lend(&self, word: Word, now: Tick, want: u64, _: Phase) -> Option<Loan> {
+        self.0.lend(word, now, want)
+    }
+}

@@ -1,0 +1,286 @@
+//! The answer: may this request pass, what is left, and when to come back.
+
+use std::time::Duration;
+
+/// What a limit says to one request.
+///
+/// A decision is small and `Copy`; asking it for [`remaining`](Self::remaining) is a division, so
+/// the numbers cost nothing to those who only want to know [`is_allowed`](Self::is_allowed).
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_core::{Decision, Retry, Verdict};
+///
+/// let decision = Decision::deny(100, 0, Duration::from_secs(60), Retry::After(Duration::from_millis(600)));
+/// assert!(!decision.is_allowed());
+/// assert_eq!(decision.retry_after(), Some(Duration::from_millis(600)));
+/// assert_eq!(decision.verdict(), Verdict::Deny(Retry::After(Duration::from_millis(600))));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    kind: Kind,
+    /// The delay of `AllowAfter`, the retry time of `DenyFor`, in nanoseconds.
+    wait: u64,
+    limit: u64,
+    /// What is left, in the machine's own units; `unit` of them make one token.
+    room: u64,
+    unit: u64,
+    /// Nanoseconds until the whole limit is available again.
+    reset: u64,
+}
+
+/// The three things a limit can say.
+///
+/// ```
+/// use tollgate_core::{Decision, Verdict};
+/// assert_eq!(Decision::unlimited().verdict(), Verdict::Allow);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The request may pass now.
+    Allow,
+    /// The request may pass after this delay; its place is already taken.
+    AllowAfter(Duration),
+    /// The request may not pass, and has spent nothing.
+    Deny(Retry),
+}
+
+/// When a denied request is worth trying again.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_core::{Decision, Retry};
+/// let never = Decision::deny(10, 10, Duration::ZERO, Retry::Never);
+/// assert_eq!(never.retry_after(), None);
+/// assert_eq!(never.retry(), Some(Retry::Never));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Retry {
+    /// At this time, and not a nanosecond before, if nobody else spends in between.
+    After(Duration),
+    /// As soon as somebody returns a permit; nobody knows when.
+    OnReturn,
+    /// Never: the request costs more than the limit can ever hold.
+    Never,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Allow,
+    AllowAfter,
+    DenyFor,
+    DenyUntilReturn,
+    DenyForever,
+}
+
+impl Decision {
+    /// What [`limit`](Self::limit) and [`remaining`](Self::remaining) say when there is no limit.
+    pub const UNLIMITED: u64 = u64::MAX;
+
+    /// The request may pass now; `remaining` more of cost 1 would pass as well.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::Decision;
+    /// let decision = Decision::allow(100, 99, Duration::from_millis(600));
+    /// assert!(decision.is_allowed());
+    /// assert_eq!((decision.limit(), decision.remaining()), (100, 99));
+    /// ```
+    pub fn allow(limit: u64, remaining: u64, reset: Duration) -> Self {
+        let reset = crate::time::nanos(reset);
+        Self::raw(Kind::Allow, 0, Room { limit, room: remaining, unit: 1, reset })
+    }
+
+    /// The request may not pass.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Decision, Retry};
+    /// let decision = Decision::deny(5, 0, Duration::ZERO, Retry::OnReturn);
+    /// assert!(!decision.is_allowed());
+    /// ```
+    pub fn deny(limit: u64, remaining: u64, reset: Duration, retry: Retry) -> Self {
+        let reset = crate::time::nanos(reset);
+        Self::denied(retry, Room { limit, room: remaining, unit: 1, reset })
+    }
+
+    /// There is no limit.
+    ///
+    /// ```
+    /// use tollgate_core::Decision;
+    /// assert_eq!(Decision::unlimited().remaining(), Decision::UNLIMITED);
+    /// ```
+    pub const fn unlimited() -> Self {
+        let room = Room { limit: Self::UNLIMITED, room: Self::UNLIMITED, unit: 1, reset: 0 };
+        Self::raw(Kind::Allow, 0, room)
+    }
+
+    #[inline]
+    pub(crate) const fn allowed(room: Room) -> Self {
+        Self::raw(Kind::Allow, 0, room)
+    }
+
+    #[inline]
+    pub(crate) const fn allowed_after(delay: u64, room: Room) -> Self {
+        Self::raw(if delay == 0 { Kind::Allow } else { Kind::AllowAfter }, delay, room)
+    }
+
+    #[inline]
+    pub(crate) const fn denied_for(wait: u64, room: Room) -> Self {
+        Self::raw(Kind::DenyFor, wait, room)
+    }
+
+    #[inline]
+    pub(crate) const fn denied_forever(room: Room) -> Self {
+        Self::raw(Kind::DenyForever, 0, room)
+    }
+
+    pub(crate) fn denied(retry: Retry, room: Room) -> Self {
+        match retry {
+            Retry::After(wait) => Self::denied_for(crate::time::nanos(wait), room),
+            Retry::OnReturn => Self::raw(Kind::DenyUntilReturn, 0, room),
+            Retry::Never => Self::denied_forever(room),
+        }
+    }
+
+    #[inline]
+    const fn raw(kind: Kind, wait: u64, room: Room) -> Self {
+        let Room { limit, room, unit, reset } = room;
+        Self { kind, wait, limit, room, unit, reset }
+    }
+
+    /// Whether the request may pass, now or after a delay.
+    ///
+    /// ```
+    /// assert!(tollgate_core::Decision::unlimited().is_allowed());
+    /// ```
+    #[inline]
+    pub const fn is_allowed(&self) -> bool {
+        matches!(self.kind, Kind::Allow | Kind::AllowAfter)
+    }
+
+    /// The verdict in full.
+    ///
+    /// ```
+    /// use tollgate_core::{Decision, Verdict};
+    /// assert_eq!(Decision::unlimited().verdict(), Verdict::Allow);
+    /// ```
+    pub const fn verdict(&self) -> Verdict {
+        match self.kind {
+            Kind::Allow => Verdict::Allow,
+            Kind::AllowAfter => Verdict::AllowAfter(Duration::from_nanos(self.wait)),
+            Kind::DenyFor => Verdict::Deny(Retry::After(Duration::from_nanos(self.wait))),
+            Kind::DenyUntilReturn => Verdict::Deny(Retry::OnReturn),
+            Kind::DenyForever => Verdict::Deny(Retry::Never),
+        }
+    }
+
+    /// The most that can ever be available at one instant: a bucket's burst, a window's limit.
+    /// [`Decision::UNLIMITED`] if there is no limit.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_core::Decision::unlimited().limit(), u64::MAX);
+    /// ```
+    #[inline]
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// How much would still be allowed now, after this decision.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_core::Decision::unlimited().remaining(), u64::MAX);
+    /// ```
+    #[inline]
+    pub const fn remaining(&self) -> u64 {
+        match self.room.checked_div(self.unit) {
+            Some(tokens) => tokens,
+            None => 0,
+        }
+    }
+
+    /// How long until the whole limit is available again, if nothing more is spent.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// assert_eq!(tollgate_core::Decision::unlimited().reset_after(), Duration::ZERO);
+    /// ```
+    #[inline]
+    pub const fn reset_after(&self) -> Duration {
+        Duration::from_nanos(self.reset)
+    }
+
+    /// How long an allowed request must wait before it goes on; zero unless the limit shapes.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// assert_eq!(tollgate_core::Decision::unlimited().delay(), Duration::ZERO);
+    /// ```
+    #[inline]
+    pub const fn delay(&self) -> Duration {
+        match self.kind {
+            Kind::AllowAfter => Duration::from_nanos(self.wait),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// When to try again; `None` if the request was allowed.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_core::Decision::unlimited().retry(), None);
+    /// ```
+    pub const fn retry(&self) -> Option<Retry> {
+        match self.verdict() {
+            Verdict::Deny(retry) => Some(retry),
+            _ => None,
+        }
+    }
+
+    /// The exact time after which the same request would be allowed. `None` if this one was
+    /// allowed, or if waiting does not help: see [`retry`](Self::retry).
+    ///
+    /// ```
+    /// assert_eq!(tollgate_core::Decision::unlimited().retry_after(), None);
+    /// ```
+    #[inline]
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self.kind {
+            Kind::DenyFor => Some(Duration::from_nanos(self.wait)),
+            _ => None,
+        }
+    }
+
+    /// The stricter of two answers to one request: a denial before an allowance, the longer wait
+    /// before the shorter, then the smaller remainder.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Decision, Retry};
+    /// let plenty = Decision::allow(100, 90, Duration::ZERO);
+    /// let little = Decision::allow(10, 1, Duration::ZERO);
+    /// let denied = Decision::deny(5, 0, Duration::ZERO, Retry::After(Duration::from_secs(1)));
+    /// assert_eq!(plenty.stricter(little), little);
+    /// assert_eq!(little.stricter(denied), denied);
+    /// ```
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        let rank = |d: &Self| (d.kind, d.wait, std::cmp::Reverse(d.remaining()));
+        if rank(&other) > rank(&self) { other } else { self }
+    }
+
+    /// This decision with `extra` more tokens remaining: what a caller holds besides.
+    #[must_use]
+    pub(crate) const fn with_extra(mut self, extra: u64) -> Self {
+        self.room = self.room.saturating_add(extra.saturating_mul(self.unit));
+        self
+    }
+}
+
+/// What a machine says beside the verdict.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    pub(crate) limit: u64,
+    pub(crate) room: u64,
+    pub(crate) unit: u64,
+    pub(crate) reset: u64,
+}
