@@ -1,1 +1,42 @@
-//! Tollgate.
+//! Counters in one process: bounded memory, no lock on the way to a decision, no limit passed.
+//!
+//! This crate keeps the states that `tollgate-core` computes. It decides nothing by itself: what
+//! a limit allows is the core's business, where the state of a key lives is this crate's.
+//!
+//! Reading order: [`Table`] (the memory of all counters whose state is one word), [`Counters`]
+//! (the counters of one limit), [`Key`] and [`Seed`] (how keys become hashes), [`Clock`]. Beside
+//! them [`Concurrency`] for limits on what is under way at once, [`WaitingRoom`] for requests that
+//! wait for their turn, [`HeavyKeys`] for a look at who asks most.
+//!
+//! Most users want the `tollgate` crate, which puts these together.
+//!
+//! # Unsafe code
+//!
+//! Two modules need it, one expression each: `memory` (a table mapped and not allocated) and
+//! `prefetch` (a hint to the processor). Everything that threads do to each other goes through
+//! atomics, in safe code, and is checked by models in `tests/loom.rs`.
+
+#![deny(unsafe_code)]
+
+mod clock;
+mod counter;
+mod counters;
+mod key;
+mod loan;
+mod logs;
+mod memory;
+mod permits;
+mod prefetch;
+mod sketch;
+mod sync;
+mod table;
+mod top;
+mod wait;
+
+pub use clock::{Clock, ManualClock, Sleep, SystemClock, Timer};
+pub use counters::{Counters, Due, Pressure};
+pub use key::{Key, KeyHash, Seed};
+pub use permits::{Concurrency, Held};
+pub use table::{Table, TableError};
+pub use top::{HeavyKey, HeavyKeys};
+pub use wait::{WaitError, WaitingRoom};

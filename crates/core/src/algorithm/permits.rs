@@ -52,6 +52,31 @@ struct Hold {
 }
 
 impl Permits {
+    /// No permits, the first of which will have this number. Permits of one key must not repeat a
+    /// number while an old holder may still return one, also when the state was forgotten.
+    ///
+    /// ```
+    /// use std::num::NonZeroU32;
+    /// use tollgate_core::{Permits, Tick};
+    /// let mut old = Permits::default();
+    /// let permit = old.acquire(NonZeroU32::MIN, None, Tick::ZERO).expect("one is free");
+    /// let mut new = Permits::numbered_from(old.next_number());
+    /// new.acquire(NonZeroU32::MIN, None, Tick::ZERO).expect("one is free");
+    /// assert!(!new.give_back(permit), "it is another one");
+    /// ```
+    pub fn numbered_from(first: u64) -> Self {
+        Self { given: first, ..Self::default() }
+    }
+
+    /// The number of the next permit.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_core::Permits::default().next_number(), 0);
+    /// ```
+    pub const fn next_number(&self) -> u64 {
+        self.given
+    }
+
     /// Takes a permit if fewer than `max` are out.
     ///
     /// ```
@@ -87,6 +112,16 @@ impl Permits {
     pub fn give_back(&mut self, permit: Permit) -> bool {
         let place = self.out.binary_search_by_key(&permit.0, |hold| hold.permit.0);
         place.ok().and_then(|place| self.out.remove(place)).is_some()
+    }
+
+    /// How many permits are kept, expired ones included until somebody looks: what they cost in
+    /// memory.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_core::Permits::default().held(), 0);
+    /// ```
+    pub fn held(&self) -> usize {
+        self.out.len()
     }
 
     /// How many permits are out.

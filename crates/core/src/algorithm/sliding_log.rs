@@ -100,6 +100,32 @@ impl Log {
         self.denied(rule, now, cost)
     }
 
+    /// As [`step`](Self::step), in the memory the log has already: what is spent joins the
+    /// latest request, which then counts from now on. That is too high, never too low.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tollgate_core::{Limit, Log, Tick};
+    /// let rule = Limit::sliding_log("5/s")?.log_rule().expect("it is a log");
+    /// let mut log = Log::default();
+    /// log.step(rule, Tick::ZERO, 1);
+    /// log.step_in_place(rule, Tick::ZERO.after(Duration::from_millis(600)), 1);
+    /// assert_eq!(log.entries(), 1);
+    /// let later = Tick::ZERO.after(Duration::from_millis(1500));
+    /// assert_eq!(log.peek(rule, later, 1).remaining(), 3, "both count until 1600 ms");
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn step_in_place(&mut self, rule: LogRule, now: Tick, cost: u64) -> Decision {
+        let at = self.not_before_last(now);
+        self.forget(rule, at);
+        if let Some(last) = self.entries.back_mut()
+            && (1..=rule.limit.saturating_sub(self.spent)).contains(&cost)
+        {
+            last.at = at;
+        }
+        self.step(rule, now, cost)
+    }
+
     /// What [`step`](Self::step) would answer, without spending.
     ///
     /// ```

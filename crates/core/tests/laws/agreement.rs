@@ -1,0 +1,58 @@
+//! Law: step by step, a machine and its model say the same.
+
+use proptest::prelude::*;
+use tollgate_core::Tick;
+
+use crate::subject::{self, Kind, Subject};
+use crate::trace::{self, Request};
+use crate::model;
+
+proptest! {
+    #![proptest_config(trace::cases(4))]
+
+    #[test]
+    fn buckets_agree_with_dripping_tokens(
+        subject in subject::buckets(), start in trace::starts(), requests in trace::requests(60),
+    ) {
+        agrees(&subject, start, &requests)?;
+    }
+
+    #[test]
+    fn sliding_counters_agree_with_the_estimate(
+        subject in subject::of(&[Kind::Sliding]), start in trace::starts(), requests in trace::requests(60),
+    ) {
+        agrees(&subject, start, &requests)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(trace::cases(2))]
+
+    #[test]
+    fn windows_agree_with_a_list_of_admissions(
+        subject in subject::windows(), start in trace::starts(), requests in trace::requests(60),
+    ) {
+        agrees(&subject, start, &requests)?;
+    }
+}
+
+/// Exactly, except for a sliding counter that has to round: it may be too strict by a little.
+fn agrees(subject: &Subject, start: Tick, requests: &[Request]) -> Result<(), TestCaseError> {
+    let (mut model, slack) = (model::of(subject), subject.slack());
+    trace::walk(subject, start, requests, |visit| {
+        let now = visit.now.as_nanos();
+        let (is, right) = (subject.remaining(visit.before, visit.now), model.remaining(now));
+        prop_assert!(is <= right && right - is <= slack, "{is} remain at {now}, {right} is right");
+        let decision = visit.step.decision;
+        if slack == 0 {
+            prop_assert_eq!(decision.is_allowed(), visit.cost <= right);
+        }
+        if visit.spent() {
+            model.spend(now, visit.cost);
+        }
+        let (is, right) = (decision.remaining(), model.remaining(now));
+        prop_assert!(is <= right && right - is <= slack, "{is} are left at {now}, {right} is right");
+        Ok(())
+    })?;
+    Ok(())
+}

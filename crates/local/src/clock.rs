@@ -1,0 +1,209 @@
+//! Clocks: the real one, and one that stands still until it is told.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tollgate_core::{Anchor, Tick, Wall};
+
+use crate::logs::lock;
+
+/// Where decisions get their time from.
+///
+/// [`now`](Self::now) never runs backwards. [`wall`](Self::wall) is asked once, when counters are
+/// made, to align windows to the calendar; what the clock on the wall does afterwards moves no
+/// window.
+///
+/// ```
+/// use tollgate_local::{Clock, SystemClock};
+/// let clock = SystemClock::new();
+/// let earlier = clock.now();
+/// assert!(clock.now() >= earlier);
+/// ```
+pub trait Clock: Send + Sync + 'static {
+    /// Monotonic time since the clock's beginning.
+    fn now(&self) -> Tick;
+
+    /// The time by the calendar.
+    fn wall(&self) -> Wall;
+
+    /// Both at once.
+    ///
+    /// ```
+    /// use tollgate_local::{Clock, ManualClock};
+    /// assert_eq!(ManualClock::new().anchor().tick.as_nanos(), 0);
+    /// ```
+    fn anchor(&self) -> Anchor {
+        Anchor { tick: self.now(), wall: self.wall() }
+    }
+}
+
+/// A clock that can also wake somebody up.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_local::{Clock, ManualClock, Timer};
+///
+/// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+/// let clock = ManualClock::new();
+/// let sleeper = tokio::spawn(clock.sleep(Duration::from_secs(60)));
+/// clock.advance(Duration::from_secs(60));
+/// sleeper.await.expect("it wakes up");
+/// # });
+/// ```
+pub trait Timer: Clock {
+    /// Ends when this time has passed.
+    fn sleep(&self, span: Duration) -> Sleep;
+}
+
+/// See [`Timer::sleep`].
+pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> Tick {
+        (**self).now()
+    }
+
+    fn wall(&self) -> Wall {
+        (**self).wall()
+    }
+}
+
+/// The machine's clock: the processor's time stamp counter where it can be trusted, the system's
+/// monotonic clock elsewhere.
+///
+/// ```
+/// use tollgate_local::{Clock, SystemClock};
+/// assert!(SystemClock::new().wall().as_unix_nanos() > 1_600_000_000_000_000_000);
+/// ```
+#[derive(Clone, Debug)]
+pub struct SystemClock {
+    clock: quanta::Clock,
+    start: u64,
+}
+
+impl SystemClock {
+    /// A clock that begins now.
+    ///
+    /// ```
+    /// let clock = tollgate_local::SystemClock::new();
+    /// # let _ = clock;
+    /// ```
+    pub fn new() -> Self {
+        let clock = quanta::Clock::new();
+        let start = clock.raw();
+        Self { clock, start }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    #[inline]
+    fn now(&self) -> Tick {
+        Tick::from_nanos(self.clock.delta_as_nanos(self.start, self.clock.raw()))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the one place that asks for the date")]
+    fn wall(&self) -> Wall {
+        // A machine that believes in 1969 has its windows aligned as if it were 1970.
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Wall::from_unix_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl Timer for SystemClock {
+    fn sleep(&self, span: Duration) -> Sleep {
+        Box::pin(tokio::time::sleep(span))
+    }
+}
+
+/// A clock for tests and simulations: it stands still until it is told to advance. Clones show
+/// the same time.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_local::{Clock, ManualClock};
+/// let clock = ManualClock::new();
+/// clock.advance(Duration::from_secs(2));
+/// assert_eq!(clock.now().as_nanos(), 2_000_000_000);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ManualClock {
+    nanos: Arc<AtomicU64>,
+    begin: Wall,
+    sleepers: Arc<Mutex<Vec<Waker>>>,
+}
+
+impl ManualClock {
+    /// A clock at tick 0, which was the Unix epoch.
+    ///
+    /// ```
+    /// use tollgate_local::{Clock, ManualClock};
+    /// assert_eq!(ManualClock::new().wall().as_unix_nanos(), 0);
+    /// ```
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A clock whose tick 0 was at `begin` by the calendar.
+    ///
+    /// ```
+    /// use tollgate_core::Wall;
+    /// use tollgate_local::{Clock, ManualClock};
+    /// let noon = Wall::from_unix_seconds(12 * 3600);
+    /// assert_eq!(ManualClock::starting_at(noon).wall(), noon);
+    /// ```
+    pub fn starting_at(begin: Wall) -> Self {
+        Self { begin, ..Self::default() }
+    }
+
+    /// Moves the clock on.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_local::{Clock, ManualClock};
+    /// let clock = ManualClock::new();
+    /// clock.advance(Duration::MAX);
+    /// assert_eq!(clock.now(), tollgate_core::Tick::MAX);
+    /// ```
+    pub fn advance(&self, span: Duration) {
+        let later = |nanos| Some(Tick::from_nanos(nanos).after(span).as_nanos());
+        // `later` always answers, so this cannot fail.
+        let _ = self.nanos.fetch_update(Ordering::AcqRel, Ordering::Acquire, later);
+        lock(&self.sleepers).drain(..).for_each(Waker::wake);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Tick {
+        Tick::from_nanos(self.nanos.load(Ordering::Acquire))
+    }
+
+    fn wall(&self) -> Wall {
+        Anchor { tick: Tick::ZERO, wall: self.begin }.wall_at(self.now())
+    }
+}
+
+impl Timer for ManualClock {
+    fn sleep(&self, span: Duration) -> Sleep {
+        let (clock, end) = (self.clone(), self.now().after(span));
+        Box::pin(std::future::poll_fn(move |context| {
+            // The lock keeps the clock from advancing unseen between the look and the wish to be
+            // woken.
+            let mut sleepers = lock(&clock.sleepers);
+            if clock.now() >= end {
+                return Poll::Ready(());
+            }
+            sleepers.push(context.waker().clone());
+            Poll::Pending
+        }))
+    }
+}

@@ -1,0 +1,300 @@
+//! Keys: what is counted separately, and the seeded hash under which it is kept.
+
+use std::hash::{BuildHasher, RandomState};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
+
+/// A value that is counted by: a name, a number, an address, or several of them together.
+///
+/// A table keeps no keys, only their 64-bit hashes, made with a secret seed: nobody can aim two
+/// keys at one counter, and by chance two of ten million keys share one in a few runs of a
+/// million.
+///
+/// ```
+/// use tollgate_local::{Key, Seed};
+///
+/// let seed = Seed::random();
+/// assert_eq!("alice".hash(&seed), "alice".to_owned().hash(&seed));
+/// assert_ne!(("alice", 1u64).hash(&seed), ("alice", 2u64).hash(&seed));
+/// assert_eq!(("alice", 1u64).label(), "alice 1");
+/// ```
+pub trait Key {
+    /// The hash, under which the key is counted.
+    fn hash(&self, seed: &Seed) -> KeyHash;
+
+    /// The key for people to read, in lists of heavy keys.
+    fn label(&self) -> String;
+}
+
+/// The secret under which keys are hashed.
+///
+/// ```
+/// use tollgate_local::{Key, Seed};
+/// assert_eq!(7u64.hash(&Seed::new(1)), 7u64.hash(&Seed::new(1)));
+/// assert_ne!(7u64.hash(&Seed::new(1)), 7u64.hash(&Seed::new(2)));
+/// ```
+#[derive(Clone)]
+pub struct Seed(RapidSecrets);
+
+impl std::fmt::Debug for Seed {
+    /// It is a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad("Seed(..)")
+    }
+}
+
+impl Seed {
+    /// A seed that is the same in every run: for tests and simulations, or for nodes that must
+    /// agree. Whoever knows it can make keys collide.
+    ///
+    /// ```
+    /// let seed = tollgate_local::Seed::new(42);
+    /// # let _ = seed;
+    /// ```
+    pub const fn new(seed: u64) -> Self {
+        Self(RapidSecrets::seed(seed))
+    }
+
+    /// A seed that nobody knows.
+    ///
+    /// ```
+    /// let seed = tollgate_local::Seed::random();
+    /// # let _ = seed;
+    /// ```
+    #[expect(clippy::disallowed_methods, reason = "the one place that asks for randomness")]
+    pub fn random() -> Self {
+        // The standard library seeds its maps from the operating system's randomness.
+        Self::new(RandomState::new().hash_one(0x7011_6a7e_u64))
+    }
+
+    /// The hash of bytes.
+    ///
+    /// ```
+    /// use tollgate_local::{Key, Seed};
+    /// let seed = Seed::random();
+    /// assert_eq!(seed.bytes(b"abc"), "abc".hash(&seed));
+    /// ```
+    #[inline]
+    pub fn bytes(&self, bytes: &[u8]) -> KeyHash {
+        KeyHash(rapidhash_v3_inline::<true, false, true>(bytes, &self.0))
+    }
+
+    /// The hash of a number.
+    ///
+    /// ```
+    /// use tollgate_local::{Key, Seed};
+    /// let seed = Seed::random();
+    /// assert_eq!(seed.number(5), 5u64.hash(&seed));
+    /// ```
+    #[inline]
+    pub fn number(&self, number: u64) -> KeyHash {
+        let secrets = &self.0.secrets;
+        KeyHash(fold(fold(number ^ secrets[0], secrets[1]) ^ secrets[2], secrets[3]))
+    }
+
+    /// The hash of two hashed values in this order.
+    ///
+    /// ```
+    /// use tollgate_local::Seed;
+    /// let seed = Seed::random();
+    /// let (a, b) = (seed.number(1), seed.number(2));
+    /// assert_ne!(seed.both(a, b), seed.both(b, a));
+    /// ```
+    #[inline]
+    pub fn both(&self, first: KeyHash, second: KeyHash) -> KeyHash {
+        let secrets = &self.0.secrets;
+        KeyHash(fold(fold(first.0 ^ secrets[4], secrets[5]) ^ second.0, secrets[6]))
+    }
+}
+
+/// The hash of a key under a [`Seed`].
+///
+/// ```
+/// use tollgate_local::{Key, Seed};
+/// let hash = "alice".hash(&Seed::new(1));
+/// assert_eq!(hash, "alice".hash(&Seed::new(1)));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct KeyHash(pub(crate) u64);
+
+impl KeyHash {
+    /// The same key under another limit: the two must not share a counter.
+    #[inline]
+    pub(crate) const fn salted(self, salt: u64) -> Self {
+        Self(fold(self.0 ^ salt, MULTIPLIER))
+    }
+}
+
+/// Both halves of the product: every bit of the result depends on every bit of the factors.
+#[inline]
+pub(crate) const fn fold(a: u64, b: u64) -> u64 {
+    let product = (a as u128) * (b as u128);
+    (product as u64) ^ ((product >> 64) as u64)
+}
+
+/// An odd number without a pattern: the fraction of the golden ratio.
+pub(crate) const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+
+impl Key for str {
+    #[inline]
+    fn hash(&self, seed: &Seed) -> KeyHash {
+        seed.bytes(self.as_bytes())
+    }
+
+    fn label(&self) -> String {
+        self.to_owned()
+    }
+}
+
+impl Key for String {
+    #[inline]
+    fn hash(&self, seed: &Seed) -> KeyHash {
+        self.as_str().hash(seed)
+    }
+
+    fn label(&self) -> String {
+        self.clone()
+    }
+}
+
+impl Key for [u8] {
+    #[inline]
+    fn hash(&self, seed: &Seed) -> KeyHash {
+        seed.bytes(self)
+    }
+
+    fn label(&self) -> String {
+        self.escape_ascii().to_string()
+    }
+}
+
+/// One key for everybody.
+impl Key for () {
+    #[inline]
+    fn hash(&self, seed: &Seed) -> KeyHash {
+        seed.number(0)
+    }
+
+    fn label(&self) -> String {
+        "all".to_owned()
+    }
+}
+
+impl<K: Key + ?Sized> Key for &K {
+    #[inline]
+    fn hash(&self, seed: &Seed) -> KeyHash {
+        (**self).hash(seed)
+    }
+
+    fn label(&self) -> String {
+        (**self).label()
+    }
+}
+
+macro_rules! keys_that_are_numbers {
+    ($($number:ty)*) => {$(
+        impl Key for $number {
+            #[inline]
+            fn hash(&self, seed: &Seed) -> KeyHash {
+                seed.number(u64::from(*self))
+            }
+
+            fn label(&self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+
+keys_that_are_numbers!(u8 u16 u32 u64);
+
+impl Key for Ipv4Addr {
+    #[inline]
+    fn hash(&self, seed: &Seed) -> KeyHash {
+        self.to_ipv6_mapped().hash(seed)
+    }
+
+    fn label(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// An IPv4 address and the same address mapped into IPv6 are one key.
+impl Key for Ipv6Addr {
+    #[inline]
+    fn hash(&self, seed: &Seed) -> KeyHash {
+        seed.bytes(&self.octets())
+    }
+
+    fn label(&self) -> String {
+        self.to_canonical().to_string()
+    }
+}
+
+impl Key for IpAddr {
+    #[inline]
+    fn hash(&self, seed: &Seed) -> KeyHash {
+        match self {
+            Self::V4(v4) => v4.hash(seed),
+            Self::V6(v6) => v6.hash(seed),
+        }
+    }
+
+    fn label(&self) -> String {
+        self.to_canonical().to_string()
+    }
+}
+
+macro_rules! keys_of_several_parts {
+    ($(($first:ident $(, $rest:ident)+))*) => {$(
+        #[allow(non_snake_case, reason = "type parameters name the parts")]
+        impl<$first: Key, $($rest: Key),+> Key for ($first, $($rest),+) {
+            #[inline]
+            fn hash(&self, seed: &Seed) -> KeyHash {
+                let ($first, $($rest),+) = self;
+                let hash = $first.hash(seed);
+                $(let hash = seed.both(hash, $rest.hash(seed));)+
+                hash
+            }
+
+            fn label(&self) -> String {
+                let ($first, $($rest),+) = self;
+                [$first.label(), $($rest.label()),+].join(" ")
+            }
+        }
+    )*};
+}
+
+keys_of_several_parts!((A, B)(A, B, C)(A, B, C, D));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn parts_do_not_run_into_each_other() {
+        let seed = Seed::new(1);
+        assert_ne!(("ab", "c").hash(&seed), ("a", "bc").hash(&seed));
+        assert_ne!(("a", "b", "c").hash(&seed), ("a", "b").hash(&seed));
+    }
+
+    #[test]
+    fn one_address_is_one_key_however_it_is_written() {
+        let seed = Seed::new(1);
+        let v4: IpAddr = "1.2.3.4".parse().unwrap();
+        let mapped: IpAddr = "::ffff:1.2.3.4".parse().unwrap();
+        assert_eq!(v4.hash(&seed), mapped.hash(&seed));
+        assert_eq!(v4.label(), mapped.label());
+    }
+
+    #[test]
+    fn a_million_small_numbers_do_not_collide() {
+        let seed = Seed::new(1);
+        let hashes: HashSet<_> = (0..1_000_000u64).map(|n| n.hash(&seed)).collect();
+        assert_eq!(hashes.len(), 1_000_000);
+        let salted: HashSet<_> = hashes.iter().map(|hash| hash.salted(99)).collect();
+        assert_eq!(salted.len(), 1_000_000);
+    }
+}

@@ -1,0 +1,101 @@
+//! What a thread holds of hot keys: tokens borrowed from a shared line, spent without touching it.
+//!
+//! Threads that spend from one key at the same time fight for its cache line, and each decision
+//! costs as much as a trip to the other core. A thread that notices borrows: it takes many tokens
+//! at once, in one step that the limit allows, and spends them by itself. Whatever it does not use
+//! before the loan runs out is lost, never used later: see [`Machine::lend`] for why the limit
+//! holds all the same.
+//!
+//! [`Machine::lend`]: tollgate_core::Machine::lend
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollgate_core::{Decision, Loan, Tick};
+
+use crate::key::KeyHash;
+
+/// How many tokens a thread asks for at once.
+pub(crate) const WANT: u64 = 1024;
+
+/// The counters on whose behalf threads borrow.
+pub(crate) struct Borrower {
+    id: u64,
+    /// Raised to make all loans worthless.
+    epoch: AtomicU64,
+}
+
+impl Borrower {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self { id: NEXT.fetch_add(1, Ordering::Relaxed), epoch: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Makes all loans worthless.
+    pub(crate) fn recall(&self) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// A loan that this thread has.
+struct Held {
+    borrower: u64,
+    epoch: u64,
+    hash: KeyHash,
+    left: u64,
+    loan: Loan,
+}
+
+/// A thread holds one loan for each of so many keys, by the low bits of their hashes.
+const PLACES: usize = 8;
+
+thread_local! {
+    static HELD: RefCell<[Option<Held>; PLACES]> = const { RefCell::new([const { None }; PLACES]) };
+}
+
+/// What came of spending what this thread holds.
+pub(crate) enum Spending {
+    Done(Decision),
+    /// The loan was used up in time: another one is worth having.
+    UsedUp,
+    NothingHeld,
+}
+
+/// Spends `cost` from what this thread holds.
+#[inline(always)]
+pub(crate) fn spend(borrower: &Borrower, hash: KeyHash, cost: u64, now: Tick) -> Spending {
+    // Loom's threads are one thread to the standard library.
+    if cfg!(loom) {
+        return Spending::NothingHeld;
+    }
+    HELD.with_borrow_mut(|held| match &mut held[hash.0 as usize % PLACES] {
+        Some(own) if own.hash == hash => own.spend(borrower, cost, now),
+        _ => Spending::NothingHeld,
+    })
+}
+
+impl Held {
+    fn spend(&mut self, borrower: &Borrower, cost: u64, now: Tick) -> Spending {
+        let current = self.borrower == borrower.id
+            && self.epoch == borrower.epoch()
+            && now <= self.loan.until;
+        match self.left.checked_sub(cost) {
+            Some(left) if current => {
+                self.left = left;
+                Spending::Done(self.loan.decision_with(left))
+            }
+            None if current => Spending::UsedUp,
+            _ => Spending::NothingHeld,
+        }
+    }
+}
+
+/// Keeps a loan that was given in `epoch` and of which `left` tokens are not spent yet.
+pub(crate) fn keep(borrower: &Borrower, epoch: u64, hash: KeyHash, loan: Loan, left: u64) {
+    let own = Held { borrower: borrower.id, epoch, hash, left, loan };
+    HELD.with_borrow_mut(|held| held[hash.0 as usize % PLACES] = Some(own));
+}

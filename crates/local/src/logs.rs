@@ -1,0 +1,183 @@
+//! The home of sliding logs, whose states grow with the limit: bounded all the same.
+//!
+//! Logs are locked, a shard at a time: their state is many words, and they guard logins and
+//! payments, not every request. Where the memory is used up, keys that have a log go on in the
+//! entries they have, and new keys share one log per shard. Both count too high, never too low.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tollgate_core::{Decision, Log, LogRule, Tick};
+
+use crate::counters::Pressure;
+use crate::key::KeyHash;
+
+pub(crate) struct Logs {
+    rule: LogRule,
+    salt: u64,
+    shards: Box<[Mutex<Shard>]>,
+}
+
+#[derive(Default)]
+struct Shard {
+    logs: ByHash<Log>,
+    /// For keys that found no room.
+    common: Log,
+    /// Entries of all logs but the common one, and one for each log.
+    used: usize,
+    max: usize,
+    /// When it is worth looking for logs at rest again.
+    next_sweep: Tick,
+    overflowed: u64,
+    promoted: u64,
+}
+
+/// A map whose keys are hashes already.
+pub(crate) type ByHash<T> = HashMap<KeyHash, T, BuildHasherDefault<Hashed>>;
+
+const SHARDS: usize = 64;
+
+impl Logs {
+    /// Logs of at most `entries` requests in all.
+    pub(crate) fn new(rule: LogRule, entries: usize, salt: u64) -> Self {
+        let max = (entries / SHARDS).max(Self::MIN_ENTRIES);
+        let shard = || Mutex::new(Shard { max, ..Shard::default() });
+        Self { rule, salt, shards: (0..SHARDS).map(|_| shard()).collect() }
+    }
+
+    const MIN_ENTRIES: usize = 16;
+
+    pub(crate) fn check(&self, key: KeyHash, cost: u64, now: Tick) -> Decision {
+        let key = key.salted(self.salt);
+        self.shard(key).check(self.rule, key, cost, now)
+    }
+
+    pub(crate) fn peek(&self, key: KeyHash, cost: u64, now: Tick) -> Decision {
+        let key = key.salted(self.salt);
+        let mut shard = self.shard(key);
+        match shard.logs.get_mut(&key) {
+            Some(log) => log.peek(self.rule, now, cost),
+            None => shard.common.peek(self.rule, now, cost),
+        }
+    }
+
+    pub(crate) fn refund(&self, key: KeyHash, cost: u64) {
+        self.change(key, |log| log.refund(cost));
+    }
+
+    pub(crate) fn undo(&self, key: KeyHash, cost: u64, then: Tick) {
+        let found = self.change(key, |log| log.undo(then, cost));
+        if !found {
+            // Requests of one moment are alike, so the common log can give one back.
+            self.shard(key.salted(self.salt)).common.undo(then, cost);
+        }
+    }
+
+    pub(crate) fn reset(&self, key: KeyHash, now: Tick) -> bool {
+        let found = self.change(key, |log| *log = Log::default());
+        found || self.shard(key.salted(self.salt)).common.is_at_rest(self.rule, now)
+    }
+
+    pub(crate) fn pressure(&self) -> Pressure {
+        let mut pressure = Pressure::default();
+        for shard in &self.shards {
+            let shard = lock(shard);
+            pressure.overflowed += shard.overflowed;
+            pressure.promoted += shard.promoted;
+            pressure.memory += shard.used * size_of::<(u64, u64)>();
+        }
+        pressure
+    }
+
+    fn change(&self, key: KeyHash, change: impl FnOnce(&mut Log)) -> bool {
+        let key = key.salted(self.salt);
+        let mut shard = self.shard(key);
+        let Some(log) = shard.logs.get_mut(&key) else { return false };
+        let before = log.entries();
+        change(log);
+        let freed = before - log.entries();
+        shard.used -= freed;
+        true
+    }
+
+    fn shard(&self, key: KeyHash) -> MutexGuard<'_, Shard> {
+        lock(&self.shards[(key.0 >> 32) as usize % SHARDS])
+    }
+}
+
+impl Shard {
+    fn check(&mut self, rule: LogRule, key: KeyHash, cost: u64, now: Tick) -> Decision {
+        if self.used >= self.max && now >= self.next_sweep {
+            self.sweep(rule, now);
+        }
+        let full = self.used >= self.max;
+        if let Some(log) = self.logs.get_mut(&key) {
+            let before = log.entries();
+            let decision = match full {
+                true => log.step_in_place(rule, now, cost),
+                false => log.step(rule, now, cost),
+            };
+            self.used = self.used + log.entries() - before;
+            return decision;
+        }
+        if full {
+            self.overflowed += 1;
+            return self.common.step_in_place(rule, now, cost);
+        }
+        // A key that shared the common log takes along what that knows.
+        let mut log = Log::default();
+        if !self.common.is_at_rest(rule, now) {
+            log = self.common.clone();
+            self.promoted += 1;
+        }
+        let decision = log.step(rule, now, cost);
+        if log.entries() > 0 {
+            self.used += log.entries() + 1;
+            self.logs.insert(key, log);
+        }
+        decision
+    }
+
+    /// Drops the logs at rest. Where that frees little, the next look waits, so that a shard full
+    /// of live logs is not searched for every request.
+    fn sweep(&mut self, rule: LogRule, now: Tick) {
+        let Self { logs, used, .. } = self;
+        logs.retain(|_, log| {
+            let keep = !log.is_at_rest(rule, now);
+            if !keep {
+                *used -= log.entries() + 1;
+            }
+            keep
+        });
+        self.next_sweep = match self.used > self.max / 2 {
+            true => now.after(rule.window() / 16),
+            false => now,
+        };
+    }
+}
+
+/// A shard is a plain value: whoever panicked while it was locked left it whole.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Passes on a key that is a hash already.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}

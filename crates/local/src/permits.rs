@@ -1,0 +1,206 @@
+//! The home of permits: so many of each key at once.
+
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tollgate_core::{Decision, LimitError, Permit, Permits, Retry, Tick};
+
+use crate::key::KeyHash;
+use crate::logs::{ByHash, lock};
+
+/// Limits how many requests of one key are under way at once.
+///
+/// ```
+/// use tollgate_core::Tick;
+/// use tollgate_local::{Concurrency, Key, Seed};
+///
+/// let seed = Seed::random();
+/// let slots = Concurrency::new(1, 1000)?;
+/// let export = "acme".hash(&seed);
+/// let held = slots.acquire(export, Tick::ZERO).expect("one is free");
+/// assert!(slots.acquire(export, Tick::ZERO).is_err(), "it is out");
+/// drop(held);
+/// assert!(slots.acquire(export, Tick::ZERO).is_ok());
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Concurrency {
+    home: Arc<Home>,
+}
+
+#[derive(Debug)]
+struct Home {
+    max: NonZeroU32,
+    expires: Option<Duration>,
+    /// Permits that may be out in each shard, over all keys.
+    shard_max: usize,
+    shards: Box<[Mutex<Shard>]>,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    keys: ByHash<Permits>,
+    out: usize,
+    /// Permits are numbered per shard: a key that was forgotten and comes back must not repeat
+    /// the number of a permit whose holder is late.
+    given: u64,
+    turned_away: u64,
+}
+
+/// A permit that is out. It comes back when this is dropped.
+///
+/// ```
+/// use tollgate_core::Tick;
+/// use tollgate_local::{Concurrency, Key, Seed};
+/// let slots = Concurrency::new(2, 1000)?;
+/// let key = "acme".hash(&Seed::random());
+/// let held = slots.acquire(key, Tick::ZERO).expect("one is free");
+/// assert_eq!(slots.out(key, Tick::ZERO), 1);
+/// drop(held);
+/// assert_eq!(slots.out(key, Tick::ZERO), 0);
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a permit comes back as soon as it is dropped"]
+pub struct Held {
+    home: Arc<Home>,
+    key: KeyHash,
+    permit: Permit,
+}
+
+const SHARDS: usize = 64;
+
+impl Concurrency {
+    /// At most `max` permits of each key are out at once, and at most `room` permits in all: that
+    /// bounds the memory. Where the room is used up, everybody is denied.
+    ///
+    /// ```
+    /// use tollgate_local::Concurrency;
+    /// assert!(Concurrency::new(0, 100).is_err());
+    /// assert!(Concurrency::new(5, 0).is_err());
+    /// ```
+    pub fn new(max: u32, room: usize) -> Result<Self, LimitError> {
+        let too_few = |what, given, max| LimitError::OutOfRange { what, given, min: 1, max };
+        let Some(max) = NonZeroU32::new(max) else {
+            return Err(too_few("the number of permits of a key", 0, u32::MAX.into()));
+        };
+        if room == 0 {
+            return Err(too_few("the room for permits", 0, u64::MAX));
+        }
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        let shard_max = room.div_ceil(SHARDS).max(max.get().min(MIN_ROOM) as usize);
+        Ok(Self { home: Arc::new(Home { max, expires: None, shard_max, shards }) })
+    }
+
+    /// The same, with permits that come back by themselves after this time, for holders that die
+    /// without dropping them.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::Tick;
+    /// use tollgate_local::{Concurrency, Key, Seed};
+    /// let slots = Concurrency::new(1, 1000)?.expiring(Duration::from_secs(600));
+    /// let key = "acme".hash(&Seed::random());
+    /// std::mem::forget(slots.acquire(key, Tick::ZERO));
+    /// assert!(slots.acquire(key, Tick::ZERO).is_err());
+    /// assert!(slots.acquire(key, Tick::ZERO.after(Duration::from_secs(600))).is_ok());
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    #[must_use]
+    pub fn expiring(self, after: Duration) -> Self {
+        let Home { max, shard_max, .. } = *self.home;
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Self { home: Arc::new(Home { max, expires: Some(after), shard_max, shards }) }
+    }
+
+    /// Takes a permit, or says why there is none.
+    ///
+    /// ```
+    /// use tollgate_core::{Retry, Tick};
+    /// use tollgate_local::{Concurrency, Key, Seed};
+    /// let slots = Concurrency::new(1, 1000)?;
+    /// let key = "acme".hash(&Seed::random());
+    /// let held = slots.acquire(key, Tick::ZERO);
+    /// let denied = slots.acquire(key, Tick::ZERO).expect_err("it is out");
+    /// assert_eq!((denied.limit(), denied.retry()), (1, Some(Retry::OnReturn)));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn acquire(&self, key: KeyHash, now: Tick) -> Result<Held, Decision> {
+        let home = &self.home;
+        let mut shard = home.shard(key);
+        if shard.out >= home.shard_max {
+            shard.forget(now);
+        }
+        if shard.out >= home.shard_max {
+            shard.turned_away += 1;
+            return Err(Decision::deny(home.max.get().into(), 0, Duration::ZERO, Retry::OnReturn));
+        }
+        let given = shard.given;
+        let permits = shard.keys.entry(key).or_insert_with(|| Permits::numbered_from(given));
+        let before = permits.held();
+        let permit = permits.acquire(home.max, home.expires, now);
+        let (after, next) = (permits.held(), permits.next_number());
+        shard.given = given.max(next);
+        shard.out = shard.out + after - before;
+        Ok(Held { home: Arc::clone(home), key, permit: permit? })
+    }
+
+    /// How many permits of the key are out.
+    ///
+    /// ```
+    /// use tollgate_core::Tick;
+    /// use tollgate_local::{Concurrency, Key, Seed};
+    /// assert_eq!(Concurrency::new(1, 10)?.out("acme".hash(&Seed::random()), Tick::ZERO), 0);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn out(&self, key: KeyHash, now: Tick) -> usize {
+        self.home.shard(key).keys.get_mut(&key).map_or(0, |permits| permits.out(now))
+    }
+
+    /// How often a request was denied because the room for all permits was used up.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_local::Concurrency::new(1, 10)?.turned_away(), 0);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn turned_away(&self) -> u64 {
+        self.home.shards.iter().map(|shard| lock(shard).turned_away).sum()
+    }
+}
+
+impl Home {
+    fn shard(&self, key: KeyHash) -> MutexGuard<'_, Shard> {
+        lock(&self.shards[(key.0 >> 32) as usize % SHARDS])
+    }
+}
+
+impl Shard {
+    /// Takes back what has expired.
+    fn forget(&mut self, now: Tick) {
+        let mut out = 0;
+        self.keys.retain(|_, permits| {
+            let left = permits.out(now);
+            out += left;
+            left > 0
+        });
+        self.out = out;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut shard = self.home.shard(self.key);
+        let Some(permits) = shard.keys.get_mut(&self.key) else { return };
+        let back = permits.give_back(self.permit);
+        let none_left = permits.held() == 0;
+        if none_left {
+            shard.keys.remove(&self.key);
+        }
+        shard.out -= usize::from(back);
+    }
+}
+
+/// A shard has room for this many permits of one key, or for all of them, however small the room
+/// for all keys was chosen.
+const MIN_ROOM: u32 = 64;

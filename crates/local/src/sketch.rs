@@ -1,0 +1,92 @@
+//! Where keys are counted when their lines are full of live keys: too high, never too low.
+//!
+//! A cell is the state of all the keys that fall into it, taken as one. It knows of everything
+//! any of them has spent, so none of them is given more than its limit; they share it instead.
+
+use tollgate_core::{Decision, Tick, Word};
+
+use crate::key::{KeyHash, MULTIPLIER, fold};
+use crate::sync::{AtomicU64, Ordering};
+use crate::table::Spend;
+
+pub(crate) struct Sketch {
+    cells: Box<[AtomicU64]>,
+    /// All cells are at rest at this word's time.
+    quiet_from: AtomicU64,
+}
+
+impl Sketch {
+    pub(crate) fn with_cells(cells: usize) -> Self {
+        Self {
+            cells: (0..cells.max(1)).map(|_| AtomicU64::new(0)).collect(),
+            quiet_from: AtomicU64::new(0),
+        }
+    }
+
+    /// Decides in the key's cell. `None` if it spent nothing.
+    pub(crate) fn spend(&self, hash: KeyHash, spend: &Spend<'_>) -> (Decision, Spent) {
+        let cell = self.cell(hash);
+        let mut bits = cell.load(Ordering::SeqCst);
+        loop {
+            let step = spend.step(word(bits));
+            if step.word.bits() == bits {
+                return (step.decision, Spent::Nothing);
+            }
+            // First, so that whoever does not look at the cell cannot have missed this.
+            self.raise_quiet(step.word);
+            let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
+            match cell.compare_exchange(bits, step.word.bits(), success, failure) {
+                Ok(_) => return (step.decision, Spent::Something),
+                Err(changed) => bits = changed,
+            }
+        }
+    }
+
+    /// What the cell knows of the key, and maybe of others: at least what the key has spent here.
+    pub(crate) fn read(&self, hash: KeyHash, now: Tick) -> Word {
+        if self.quiet_from.load(Ordering::SeqCst) <= Word::at(now).bits() {
+            return Word::REST;
+        }
+        let word = word(self.cell(hash).load(Ordering::SeqCst));
+        if word.is_at_rest(now) { Word::REST } else { word }
+    }
+
+    /// Changes the key's cell by `change`, which must not take from other keys.
+    pub(crate) fn update(&self, hash: KeyHash, change: impl Fn(Word) -> Word) {
+        let change = |bits| Some(change(word(bits)).bits());
+        // `change` always answers, so this cannot fail.
+        let _ = self.cell(hash).fetch_update(Ordering::SeqCst, Ordering::SeqCst, change);
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        size_of_val::<[AtomicU64]>(&self.cells)
+    }
+
+    fn raise_quiet(&self, word: Word) {
+        if self.quiet_from.load(Ordering::SeqCst) < word.bits() {
+            let ahead = word.bits().saturating_add(Self::AHEAD).min(Word::END - 1);
+            self.quiet_from.fetch_max(ahead, Ordering::SeqCst);
+        }
+    }
+
+    /// How far ahead the end of all cells is set, so that it is not written for every decision:
+    /// an eighth of a second, in the units of words.
+    const AHEAD: u64 = (1 << 27) << 6;
+
+    fn cell(&self, hash: KeyHash) -> &AtomicU64 {
+        let mixed = fold(hash.0.rotate_left(32), MULTIPLIER);
+        &self.cells[((u128::from(mixed) * self.cells.len() as u128) >> 64) as usize]
+    }
+}
+
+/// Whether a decision in the sketch changed it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spent {
+    Nothing,
+    Something,
+}
+
+/// Cells hold nothing but words.
+fn word(bits: u64) -> Word {
+    Word::from_bits(bits).unwrap_or(Word::REST)
+}

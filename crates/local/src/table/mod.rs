@@ -1,0 +1,250 @@
+//! The table: the states of many keys, in memory that is bounded and chosen at start.
+//!
+//! A key has two lines of five slots it may stand in. It is put into the first unless that is
+//! nearly full and the second is emptier, so that nine of ten keys are found at the first look,
+//! and at three quarters of the planned load hardly any finds both lines full.
+//!
+//! Nothing is ever removed: a slot whose state is at rest is taken over by the next key that needs
+//! one. See [`line`] for how a slot passes from key to key without a lock, and
+//! [`crate::counter`] for the way of a decision through it.
+
+mod line;
+
+pub(crate) use line::{Attempt, Found, Line, SLOTS, Tag, Vacancy};
+
+use tollgate_core::{Machine, Phase, Step, Tick, Word};
+
+use crate::key::{KeyHash, MULTIPLIER};
+use crate::memory::Lines;
+use crate::prefetch::prefetch;
+
+/// Memory for the states of many keys, under any number of limits.
+///
+/// ```
+/// use tollgate_local::Table;
+/// let table = Table::with_keys(100_000)?;
+/// assert!(table.memory() < 100_000 * 24);
+/// # Ok::<(), tollgate_local::TableError>(())
+/// ```
+pub struct Table {
+    lines: Lines,
+}
+
+/// Why there is no table. Nothing was changed.
+///
+/// ```
+/// use tollgate_local::{Table, TableError};
+/// assert!(matches!(Table::with_keys(0), Err(TableError::TooSmall { .. })));
+/// assert!(matches!(Table::with_keys(usize::MAX), Err(TableError::TooLarge { .. })));
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// The caller asked for too little.
+    #[error("a table needs room for at least {min} keys or {} bytes", min * 64)]
+    TooSmall {
+        /// The fewest keys.
+        min: usize,
+    },
+    /// The caller asked for too much.
+    #[error("a table holds at most {max} keys")]
+    TooLarge {
+        /// The most keys.
+        max: usize,
+    },
+    /// The system has no such amount of memory.
+    #[error("no memory for a table of {bytes} bytes; plan for fewer keys")]
+    NoMemory {
+        /// How much was asked for.
+        bytes: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl Table {
+    /// The most keys a table can be planned for.
+    pub const MAX_KEYS: usize = 10_000_000_000;
+
+    /// What a planned key costs: five slots of a line of 64 bytes, 56 % of them in use.
+    const BITS_PER_KEY: usize = 184;
+
+    /// A table in which `keys` keys can be live at once, at 23 bytes each. With more, the excess
+    /// is counted too high, never too low.
+    ///
+    /// ```
+    /// let table = tollgate_local::Table::with_keys(1_000)?;
+    /// # Ok::<(), tollgate_local::TableError>(())
+    /// ```
+    pub fn with_keys(keys: usize) -> Result<Self, TableError> {
+        if keys == 0 {
+            return Err(TableError::TooSmall { min: 1 });
+        }
+        if keys > Self::MAX_KEYS {
+            return Err(TableError::TooLarge { max: Self::MAX_KEYS });
+        }
+        Self::with_lines((keys * Self::BITS_PER_KEY).div_ceil(8 * size_of::<Line>()))
+    }
+
+    /// A table of at most `bytes` bytes.
+    ///
+    /// ```
+    /// let table = tollgate_local::Table::with_memory(1 << 20)?;
+    /// assert!(table.memory() <= 1 << 20);
+    /// assert!(table.keys() > 40_000);
+    /// # Ok::<(), tollgate_local::TableError>(())
+    /// ```
+    pub fn with_memory(bytes: usize) -> Result<Self, TableError> {
+        let lines = bytes / size_of::<Line>();
+        if lines > Self::MAX_KEYS / 2 {
+            return Err(TableError::TooLarge { max: Self::MAX_KEYS });
+        }
+        match lines {
+            0 => Err(TableError::TooSmall { min: 1 }),
+            lines => Self::with_lines(lines),
+        }
+    }
+
+    fn with_lines(lines: usize) -> Result<Self, TableError> {
+        let bytes = lines.saturating_mul(size_of::<Line>());
+        let lines =
+            Lines::try_new(lines).map_err(|source| TableError::NoMemory { bytes, source })?;
+        Ok(Self { lines })
+    }
+
+    /// The memory of the table in bytes, in use or not.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_local::Table::with_memory(6400)?.memory(), 6400);
+    /// # Ok::<(), tollgate_local::TableError>(())
+    /// ```
+    pub fn memory(&self) -> usize {
+        size_of_val::<[Line]>(&self.lines)
+    }
+
+    /// How many keys can be live at once before the excess is counted too high.
+    ///
+    /// ```
+    /// assert!(tollgate_local::Table::with_keys(500)?.keys() >= 500);
+    /// # Ok::<(), tollgate_local::TableError>(())
+    /// ```
+    pub fn keys(&self) -> usize {
+        self.memory() * 8 / Self::BITS_PER_KEY
+    }
+
+    /// The part of the slots that are not at rest, 0 to 1, estimated from a sample of the table.
+    ///
+    /// ```
+    /// use tollgate_core::Tick;
+    /// assert_eq!(tollgate_local::Table::with_keys(500)?.occupancy(Tick::ZERO), 0.0);
+    /// # Ok::<(), tollgate_local::TableError>(())
+    /// ```
+    pub fn occupancy(&self, now: Tick) -> f64 {
+        let step = self.lines.len().div_ceil(Self::SAMPLE);
+        let (mut live, mut slots) = (0, 0);
+        for line in self.lines.iter().step_by(step) {
+            live += line.live(now);
+            slots += SLOTS;
+        }
+        live as f64 / slots as f64
+    }
+
+    const SAMPLE: usize = 4096;
+
+    /// Where the key may stand.
+    #[inline(always)]
+    pub(crate) fn place(&self, hash: KeyHash) -> Place<'_> {
+        Place { table: self, hash: hash.0, first: self.scaled(hash.0), tag: Tag::new(hash.0) }
+    }
+
+    /// A number below the count of lines, from the high bits of `hash`.
+    #[inline(always)]
+    fn scaled(&self, hash: u64) -> usize {
+        ((u128::from(hash) * self.lines.len() as u128) >> 64) as usize
+    }
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Table").field("memory", &self.memory()).finish_non_exhaustive()
+    }
+}
+
+/// The two lines of a key.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    table: &'a Table,
+    hash: u64,
+    first: usize,
+    pub(crate) tag: Tag,
+}
+
+impl<'a> Place<'a> {
+    #[inline(always)]
+    pub(crate) fn prefetch(&self) {
+        prefetch(self.first());
+    }
+
+    pub(crate) fn prefetch_second(&self) {
+        prefetch(self.second());
+    }
+
+    #[inline(always)]
+    pub(crate) fn first(&self) -> &'a Line {
+        &self.table.lines[self.first]
+    }
+
+    pub(crate) fn second(&self) -> &'a Line {
+        let lines = &self.table.lines;
+        let second = self.table.scaled(self.hash.wrapping_mul(MULTIPLIER));
+        match second == self.first {
+            true => &lines[(second + 1) % lines.len()],
+            false => &lines[second],
+        }
+    }
+
+    /// The state of the key, if it has one.
+    pub(crate) fn read(&self) -> Option<Word> {
+        self.first().read(self.tag).or_else(|| self.second().read(self.tag))
+    }
+
+    /// What there is of the key, claims included, but not the slot `except`.
+    pub(crate) fn look(&self, except: Option<(&Line, usize)>) -> Option<(&'a Line, Found)> {
+        let lines = [self.first(), self.second()];
+        lines.into_iter().find_map(|line| {
+            let except = except.filter(|(own, _)| std::ptr::eq(*own, line)).map(|(_, slot)| slot);
+            Some((line, line.look(self.tag, except)?))
+        })
+    }
+
+    /// The slot for a new key, or `None` if all are live.
+    pub(crate) fn vacancy(&self, now: Tick) -> Option<(&'a Line, Vacancy)> {
+        let (first, second) = (self.first(), self.second());
+        let (one, two) = (first.survey(now), second.survey(now));
+        // The last slot of a line is kept for keys whose other line is full as well.
+        let crowded = one.live >= SLOTS - 1 && two.live < one.live;
+        let one = one.vacancy.map(|vacancy| (first, vacancy));
+        let two = two.vacancy.map(|vacancy| (second, vacancy));
+        if crowded { two.or(one) } else { one.or(two) }
+    }
+}
+
+/// What a decision is about to do to a state.
+#[derive(Clone, Copy)]
+pub(crate) struct Spend<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) now: Tick,
+    pub(crate) cost: u64,
+    pub(crate) phase: Phase,
+}
+
+impl Spend<'_> {
+    #[inline(always)]
+    pub(crate) fn step(&self, word: Word) -> Step {
+        self.machine.step(word, self.now, self.cost, self.phase)
+    }
+
+    pub(crate) fn charge(&self, word: Word) -> Word {
+        self.machine.charge(word, self.now, self.cost, self.phase)
+    }
+}

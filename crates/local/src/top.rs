@@ -1,0 +1,251 @@
+//! Which keys are heavy: an estimate from a sample, in bounded memory.
+//!
+//! Every so many decisions one is sampled, and its key counted with that weight, in a list of
+//! fixed length: a key that is not in it takes the place, and the count, of the lightest (the
+//! *space saving* algorithm). A key that makes up more than 1 in [`HeavyKeys::LENGTH`] of the
+//! sample is certain to be in the list. Counts are halved now and then, so the list follows what
+//! happens now.
+
+use std::cell::Cell;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use crate::key::KeyHash;
+use crate::logs::lock;
+
+/// A key that comes often.
+///
+/// ```
+/// use tollgate_local::{HeavyKeys, Key, Seed};
+/// let heavy = HeavyKeys::default();
+/// heavy.count("alice".hash(&Seed::random()), false, || "alice".label());
+/// let top = heavy.top(1);
+/// assert_eq!((top[0].key.as_str(), top[0].share), ("alice", 1.0));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeavyKey {
+    /// The key as its label.
+    pub key: String,
+    /// How often it came lately, by estimate.
+    pub count: u64,
+    /// Its part of all that came lately, 0 to 1, by estimate.
+    pub share: f64,
+}
+
+/// Counts which keys come most often, and which are denied most often.
+///
+/// ```
+/// use tollgate_local::{HeavyKeys, Key, Seed};
+/// let (heavy, seed) = (HeavyKeys::default(), Seed::random());
+/// for (name, denied) in [("alice", false), ("bob", true), ("alice", false)] {
+///     heavy.count(name.hash(&seed), denied, || name.label());
+/// }
+/// assert_eq!(heavy.top(1)[0].key, "alice");
+/// assert_eq!(heavy.top_denied(1)[0].key, "bob");
+/// ```
+#[derive(Debug)]
+pub struct HeavyKeys {
+    /// Which of a thread's countdowns is ours.
+    countdown: usize,
+    /// One of so many decisions is sampled.
+    interval: AtomicU32,
+    lists: Mutex<Lists>,
+}
+
+#[derive(Debug, Default)]
+struct Lists {
+    asked: List,
+    denied: List,
+    samples: u32,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    entries: Vec<Entry>,
+    total: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    hash: KeyHash,
+    label: String,
+    count: u64,
+}
+
+/// Instances have a countdown each in every thread. Where there are more instances, some share
+/// one, and their samples are less even.
+const COUNTDOWNS: usize = 16;
+
+thread_local! {
+    /// Decisions until this thread samples one.
+    static UNTIL_SAMPLE: [Cell<u32>; COUNTDOWNS] = const { [const { Cell::new(0) }; COUNTDOWNS] };
+    /// The state of a small generator that spreads the samples, so that they do not fall in step
+    /// with the traffic.
+    static SPREAD: Cell<u32> = const { Cell::new(0x9E37_79B9) };
+}
+
+impl HeavyKeys {
+    /// How many keys are watched at once.
+    pub const LENGTH: usize = 256;
+
+    /// The longest interval between samples. Short ones serve while there is little traffic.
+    const MAX_INTERVAL: u32 = 256;
+
+    /// After so many samples the interval is doubled, or the counts are halved.
+    const SAMPLES: u32 = 4096;
+
+    /// The longest label that is kept.
+    const MAX_LABEL: usize = 256;
+
+    /// Counts a decision about a key, if it is its turn.
+    ///
+    /// ```
+    /// use tollgate_local::{HeavyKeys, Key, Seed};
+    /// HeavyKeys::default().count(7u64.hash(&Seed::random()), false, || 7u64.label());
+    /// ```
+    #[inline]
+    pub fn count(&self, hash: KeyHash, denied: bool, label: impl FnOnce() -> String) {
+        let until = self.until_sample();
+        match until {
+            0 => self.sample(hash, denied, label),
+            _ => self.set_until_sample(until - 1),
+        }
+    }
+
+    /// Counts the decisions of a batch; `at` gives the key at an index, and whether it was denied.
+    ///
+    /// ```
+    /// use tollgate_local::{HeavyKeys, Key, Seed};
+    /// let (keys, seed) = ([7u64, 8, 9], Seed::random());
+    /// HeavyKeys::default().count_batch(3, |at| (keys[at].hash(&seed), false, keys[at].label()));
+    /// ```
+    #[inline]
+    pub fn count_batch(&self, len: usize, at: impl Fn(usize) -> (KeyHash, bool, String)) {
+        let mut passed = 0;
+        loop {
+            let until = self.until_sample() as usize;
+            if passed + until >= len {
+                // The difference of two numbers of which the first fits.
+                self.set_until_sample((until - (len - passed)) as u32);
+                return;
+            }
+            passed += until + 1;
+            let (hash, denied, label) = at(passed - 1);
+            self.sample(hash, denied, || label);
+        }
+    }
+
+    /// The `n` keys that came most often, the heaviest first.
+    ///
+    /// ```
+    /// assert!(tollgate_local::HeavyKeys::default().top(10).is_empty());
+    /// ```
+    pub fn top(&self, n: usize) -> Vec<HeavyKey> {
+        lock(&self.lists).asked.top(n)
+    }
+
+    /// The `n` keys that were denied most often.
+    ///
+    /// ```
+    /// assert!(tollgate_local::HeavyKeys::default().top_denied(10).is_empty());
+    /// ```
+    pub fn top_denied(&self, n: usize) -> Vec<HeavyKey> {
+        lock(&self.lists).denied.top(n)
+    }
+
+    #[cold]
+    fn sample(&self, hash: KeyHash, denied: bool, label: impl FnOnce() -> String) {
+        let interval = self.interval.load(Ordering::Relaxed);
+        self.set_until_sample(spread(interval));
+        // Nobody waits for a statistic: whoever finds it locked leaves its sample out.
+        let Ok(mut lists) = self.lists.try_lock() else { return };
+        let label = shortened(label());
+        if denied {
+            lists.denied.count(hash, interval, &label);
+        }
+        lists.asked.count(hash, interval, &label);
+        lists.samples += 1;
+        if lists.samples == Self::SAMPLES {
+            lists.samples = 0;
+            if interval < Self::MAX_INTERVAL {
+                self.interval.store(interval * 2, Ordering::Relaxed);
+            } else {
+                lists.asked.halve();
+                lists.denied.halve();
+            }
+        }
+    }
+
+    #[inline]
+    fn until_sample(&self) -> u32 {
+        UNTIL_SAMPLE.with(|countdowns| countdowns[self.countdown % COUNTDOWNS].get())
+    }
+
+    #[inline]
+    fn set_until_sample(&self, until: u32) {
+        UNTIL_SAMPLE.with(|countdowns| countdowns[self.countdown % COUNTDOWNS].set(until));
+    }
+}
+
+impl Default for HeavyKeys {
+    fn default() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let countdown = NEXT.fetch_add(1, Ordering::Relaxed) % COUNTDOWNS;
+        Self { countdown, interval: AtomicU32::new(1), lists: Mutex::default() }
+    }
+}
+
+impl List {
+    fn count(&mut self, hash: KeyHash, weight: u32, label: &str) {
+        let weight = u64::from(weight);
+        self.total += weight;
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.hash == hash) {
+            entry.count += weight;
+        } else if self.entries.len() < HeavyKeys::LENGTH {
+            self.entries.push(Entry { hash, label: label.to_owned(), count: weight });
+        } else if let Some(lightest) = self.entries.iter_mut().min_by_key(|entry| entry.count) {
+            let count = lightest.count + weight;
+            *lightest = Entry { hash, label: label.to_owned(), count };
+        }
+    }
+
+    fn top(&self, n: usize) -> Vec<HeavyKey> {
+        let mut entries: Vec<_> = self.entries.iter().collect();
+        entries.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.label.cmp(&b.label)));
+        let heavy = |entry: &Entry| HeavyKey {
+            key: entry.label.clone(),
+            count: entry.count,
+            share: entry.count as f64 / self.total.max(1) as f64,
+        };
+        entries.into_iter().take(n).map(heavy).collect()
+    }
+
+    fn halve(&mut self) {
+        self.total /= 2;
+        self.entries.retain_mut(|entry| {
+            entry.count /= 2;
+            entry.count > 0
+        });
+    }
+}
+
+/// How many decisions to leave out so that one of `interval` is sampled on average: evenly spread
+/// from 0 to twice as many.
+fn spread(interval: u32) -> u32 {
+    let mut state = SPREAD.get();
+    state ^= state << 13;
+    state ^= state >> 17;
+    state ^= state << 5;
+    SPREAD.set(state);
+    let span = 2 * interval - 1;
+    ((u64::from(state) * u64::from(span)) >> 32) as u32
+}
+
+fn shortened(mut label: String) -> String {
+    if label.len() > HeavyKeys::MAX_LABEL {
+        let end = (0..=HeavyKeys::MAX_LABEL).rev().find(|at| label.is_char_boundary(*at));
+        label.truncate(end.unwrap_or(0));
+        label.push('…');
+    }
+    label
+}

@@ -1,0 +1,201 @@
+//! Waiting rooms: requests that wait for their turn, first come, first served.
+//!
+//! Those who wait hold nothing: the one at the head of a key's queue spends when its time has
+//! come, and only then. So whoever gives up waiting has spent nothing, and those behind move up.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use tollgate_core::Decision;
+
+use crate::clock::Timer;
+use crate::counters::{Counters, Due};
+use crate::key::KeyHash;
+use crate::logs::{ByHash, lock};
+
+/// Why a request was not let through in the end. It has spent nothing.
+///
+/// ```
+/// use tollgate_local::WaitError;
+/// assert!(WaitError::QueueFull { max: 5 }.to_string().contains('5'));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WaitError {
+    /// As many as may wait for this key are waiting already.
+    #[error("{max} requests are waiting already; try again later")]
+    QueueFull {
+        /// How many may wait.
+        max: usize,
+    },
+    /// The request costs more than the limit can ever hold.
+    #[error("the request costs more than the limit can ever hold: waiting does not help")]
+    NeverFits,
+}
+
+/// Those who wait for the counters of one limit.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_core::Limit;
+/// use tollgate_local::{Clock, Counters, Key, ManualClock, Seed, Table, WaitingRoom};
+///
+/// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+/// let (clock, seed) = (ManualClock::new(), Seed::random());
+/// let table = Arc::new(Table::with_keys(1000).expect("some memory"));
+/// let limit = Limit::token_bucket("2/min").expect("a valid quota");
+/// let counters = Counters::new(&table, &limit, clock.anchor(), seed.number(0));
+/// let room = WaitingRoom::new(10);
+/// assert!(room.wait(&counters, "alice".hash(&seed), 1, &clock).await.is_ok());
+/// # });
+/// ```
+#[derive(Debug)]
+pub struct WaitingRoom {
+    /// How many may wait for one key.
+    max: usize,
+    /// How many wait, over all keys.
+    waiting: AtomicUsize,
+    queues: Box<[Mutex<ByHash<Queue>>]>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    next: u64,
+    waiters: VecDeque<Waiter>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    number: u64,
+    /// Set while it waits for its turn.
+    waker: Option<Waker>,
+}
+
+/// A place in a queue, given up when dropped.
+struct Ticket<'a> {
+    room: &'a WaitingRoom,
+    key: KeyHash,
+    number: u64,
+}
+
+const SHARDS: usize = 16;
+
+impl WaitingRoom {
+    /// At most `max` requests wait for one key, and [`WaitingRoom::MAX_WAITING`] for all.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_local::WaitingRoom::new(10).waiting(), 0);
+    /// ```
+    pub fn new(max: usize) -> Self {
+        let queues = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Self { max, waiting: AtomicUsize::new(0), queues }
+    }
+
+    /// The most requests that wait for all keys together.
+    pub const MAX_WAITING: usize = 100_000;
+
+    /// How many requests are waiting, over all keys.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_local::WaitingRoom::new(10).waiting(), 0);
+    /// ```
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Ends when `cost` was spent: at once if nobody waits and the limit allows it, otherwise
+    /// when all who came before are through and the limit allows it. A future that is dropped
+    /// before has spent nothing.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use tollgate_core::Limit;
+    /// # use tollgate_local::{Clock, Counters, Key, ManualClock, Seed, Table, WaitError, WaitingRoom};
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// # let (clock, seed) = (ManualClock::new(), Seed::random());
+    /// # let table = Arc::new(Table::with_keys(1000).expect("some memory"));
+    /// # let limit = Limit::token_bucket("2/min").expect("a valid quota");
+    /// # let counters = Counters::new(&table, &limit, clock.anchor(), seed.number(0));
+    /// # let room = WaitingRoom::new(10);
+    /// let never = room.wait(&counters, "alice".hash(&seed), 3, &clock).await;
+    /// assert_eq!(never, Err(WaitError::NeverFits));
+    /// # });
+    /// ```
+    pub async fn wait(
+        &self,
+        counters: &Counters,
+        key: KeyHash,
+        cost: u64,
+        clock: &impl Timer,
+    ) -> Result<Decision, WaitError> {
+        let ticket = self.join(key)?;
+        std::future::poll_fn(|context| ticket.poll_head(context)).await;
+        loop {
+            match counters.due(key, cost, clock.now()) {
+                Due::Never => return Err(WaitError::NeverFits),
+                Due::After(span) => clock.sleep(span).await,
+                Due::Now => {
+                    let decision = counters.check(key, cost, clock);
+                    if decision.is_allowed() {
+                        // Somebody who does not queue took the turn, and a later one was given.
+                        clock.sleep(decision.delay()).await;
+                        return Ok(decision);
+                    }
+                }
+            }
+        }
+    }
+
+    fn join(&self, key: KeyHash) -> Result<Ticket<'_>, WaitError> {
+        let mut queues = lock(self.shard(key));
+        let queue = queues.entry(key).or_default();
+        // The one at the head is being served, it does not wait in line.
+        if queue.waiters.len() > self.max || self.waiting() >= Self::MAX_WAITING {
+            return Err(WaitError::QueueFull { max: self.max.min(Self::MAX_WAITING) });
+        }
+        let number = queue.next;
+        queue.next += 1;
+        queue.waiters.push_back(Waiter { number, waker: None });
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        Ok(Ticket { room: self, key, number })
+    }
+
+    fn shard(&self, key: KeyHash) -> &Mutex<ByHash<Queue>> {
+        &self.queues[(key.0 >> 32) as usize % SHARDS]
+    }
+}
+
+impl Ticket<'_> {
+    fn poll_head(&self, context: &Context<'_>) -> Poll<()> {
+        let mut queues = lock(self.room.shard(self.key));
+        let Some(queue) = queues.get_mut(&self.key) else { return Poll::Ready(()) };
+        match queue.waiters.binary_search_by_key(&self.number, |waiter| waiter.number) {
+            Ok(0) | Err(_) => Poll::Ready(()),
+            Ok(place) => {
+                queue.waiters[place].waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        let mut queues = lock(self.room.shard(self.key));
+        self.room.waiting.fetch_sub(1, Ordering::Relaxed);
+        let Some(queue) = queues.get_mut(&self.key) else { return };
+        if let Ok(place) = queue.waiters.binary_search_by_key(&self.number, |it| it.number) {
+            queue.waiters.remove(place);
+        }
+        let next = match queue.waiters.front_mut() {
+            Some(head) => head.waker.take(),
+            None => queues.remove(&self.key).and(None),
+        };
+        drop(queues);
+        if let Some(waker) = next {
+            waker.wake();
+        }
+    }
+}
