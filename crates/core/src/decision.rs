@@ -16,11 +16,12 @@ use std::time::Duration;
 /// assert_eq!(decision.retry_after(), Some(Duration::from_millis(600)));
 /// assert_eq!(decision.verdict(), Verdict::Deny(Retry::After(Duration::from_millis(600))));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    kind: Kind,
-    /// The delay of `AllowAfter`, the retry time of `DenyFor`, in nanoseconds.
-    wait: u64,
+    /// The kind in the highest bits, below it the delay of an allowance or the retry time of a
+    /// denial in nanoseconds. Five whole words: a decision of mixed widths costs more to hand
+    /// from function to function than to make.
+    verdict: u64,
     limit: u64,
     /// What is left, in the machine's own units; `unit` of them make one token.
     room: u64,
@@ -64,13 +65,17 @@ pub enum Retry {
     Never,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Allow,
-    AllowAfter,
-    DenyFor,
-    DenyUntilReturn,
-    DenyForever,
+/// The kinds, from the mildest to the strictest.
+mod kind {
+    pub(super) const ALLOW: u64 = 0;
+    pub(super) const ALLOW_AFTER: u64 = 1;
+    pub(super) const DENY_FOR: u64 = 2;
+    pub(super) const DENY_UNTIL_RETURN: u64 = 3;
+    pub(super) const DENY_FOREVER: u64 = 4;
+
+    /// Where the kind begins in a verdict. Below it there is room for 36 years.
+    pub(super) const SHIFT: u32 = 60;
+    pub(super) const WAIT: u64 = (1 << SHIFT) - 1;
 }
 
 impl Decision {
@@ -88,7 +93,7 @@ impl Decision {
     /// ```
     pub fn allow(limit: u64, remaining: u64, reset: Duration) -> Self {
         let reset = crate::time::nanos(reset);
-        Self::raw(Kind::Allow, 0, Room { limit, room: remaining, unit: 1, reset })
+        Self::raw(kind::ALLOW, 0, Room { limit, room: remaining, unit: 1, reset })
     }
 
     /// The request may not pass.
@@ -112,41 +117,52 @@ impl Decision {
     /// ```
     pub const fn unlimited() -> Self {
         let room = Room { limit: Self::UNLIMITED, room: Self::UNLIMITED, unit: 1, reset: 0 };
-        Self::raw(Kind::Allow, 0, room)
+        Self::raw(kind::ALLOW, 0, room)
     }
 
     #[inline]
     pub(crate) const fn allowed(room: Room) -> Self {
-        Self::raw(Kind::Allow, 0, room)
+        Self::raw(kind::ALLOW, 0, room)
     }
 
     #[inline]
     pub(crate) const fn allowed_after(delay: u64, room: Room) -> Self {
-        Self::raw(if delay == 0 { Kind::Allow } else { Kind::AllowAfter }, delay, room)
+        Self::raw(if delay == 0 { kind::ALLOW } else { kind::ALLOW_AFTER }, delay, room)
     }
 
     #[inline]
     pub(crate) const fn denied_for(wait: u64, room: Room) -> Self {
-        Self::raw(Kind::DenyFor, wait, room)
+        Self::raw(kind::DENY_FOR, wait, room)
     }
 
     #[inline]
     pub(crate) const fn denied_forever(room: Room) -> Self {
-        Self::raw(Kind::DenyForever, 0, room)
+        Self::raw(kind::DENY_FOREVER, 0, room)
     }
 
     pub(crate) fn denied(retry: Retry, room: Room) -> Self {
         match retry {
             Retry::After(wait) => Self::denied_for(crate::time::nanos(wait), room),
-            Retry::OnReturn => Self::raw(Kind::DenyUntilReturn, 0, room),
+            Retry::OnReturn => Self::raw(kind::DENY_UNTIL_RETURN, 0, room),
             Retry::Never => Self::denied_forever(room),
         }
     }
 
     #[inline]
-    const fn raw(kind: Kind, wait: u64, room: Room) -> Self {
+    const fn raw(kind: u64, wait: u64, room: Room) -> Self {
         let Room { limit, room, unit, reset } = room;
-        Self { kind, wait, limit, room, unit, reset }
+        let wait = if wait < kind::WAIT { wait } else { kind::WAIT };
+        Self { verdict: (kind << kind::SHIFT) | wait, limit, room, unit, reset }
+    }
+
+    #[inline]
+    const fn kind(&self) -> u64 {
+        self.verdict >> kind::SHIFT
+    }
+
+    #[inline]
+    const fn wait(&self) -> Duration {
+        Duration::from_nanos(self.verdict & kind::WAIT)
     }
 
     /// Whether the request may pass, now or after a delay.
@@ -156,7 +172,7 @@ impl Decision {
     /// ```
     #[inline]
     pub const fn is_allowed(&self) -> bool {
-        matches!(self.kind, Kind::Allow | Kind::AllowAfter)
+        self.kind() <= kind::ALLOW_AFTER
     }
 
     /// The verdict in full.
@@ -166,12 +182,12 @@ impl Decision {
     /// assert_eq!(Decision::unlimited().verdict(), Verdict::Allow);
     /// ```
     pub const fn verdict(&self) -> Verdict {
-        match self.kind {
-            Kind::Allow => Verdict::Allow,
-            Kind::AllowAfter => Verdict::AllowAfter(Duration::from_nanos(self.wait)),
-            Kind::DenyFor => Verdict::Deny(Retry::After(Duration::from_nanos(self.wait))),
-            Kind::DenyUntilReturn => Verdict::Deny(Retry::OnReturn),
-            Kind::DenyForever => Verdict::Deny(Retry::Never),
+        match self.kind() {
+            kind::ALLOW => Verdict::Allow,
+            kind::ALLOW_AFTER => Verdict::AllowAfter(self.wait()),
+            kind::DENY_FOR => Verdict::Deny(Retry::After(self.wait())),
+            kind::DENY_UNTIL_RETURN => Verdict::Deny(Retry::OnReturn),
+            _ => Verdict::Deny(Retry::Never),
         }
     }
 
@@ -218,8 +234,8 @@ impl Decision {
     /// ```
     #[inline]
     pub const fn delay(&self) -> Duration {
-        match self.kind {
-            Kind::AllowAfter => Duration::from_nanos(self.wait),
+        match self.kind() {
+            kind::ALLOW_AFTER => self.wait(),
             _ => Duration::ZERO,
         }
     }
@@ -244,8 +260,8 @@ impl Decision {
     /// ```
     #[inline]
     pub const fn retry_after(&self) -> Option<Duration> {
-        match self.kind {
-            Kind::DenyFor => Some(Duration::from_nanos(self.wait)),
+        match self.kind() {
+            kind::DENY_FOR => Some(self.wait()),
             _ => None,
         }
     }
@@ -264,7 +280,7 @@ impl Decision {
     /// ```
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
-        let rank = |d: &Self| (d.kind, d.wait, std::cmp::Reverse(d.remaining()));
+        let rank = |d: &Self| (d.verdict, std::cmp::Reverse(d.remaining()));
         if rank(&other) > rank(&self) { other } else { self }
     }
 
@@ -273,6 +289,17 @@ impl Decision {
     pub(crate) const fn with_extra(mut self, extra: u64) -> Self {
         self.room = self.room.saturating_add(extra.saturating_mul(self.unit));
         self
+    }
+}
+
+impl std::fmt::Debug for Decision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decision")
+            .field("verdict", &self.verdict())
+            .field("limit", &self.limit())
+            .field("remaining", &self.remaining())
+            .field("reset_after", &self.reset_after())
+            .finish()
     }
 }
 

@@ -87,7 +87,7 @@ pub enum LimitError {
     #[error(
         "the burst of `{quota}` would take {} days to refill, and the most is {} days; lower the \
          burst to {largest} or less",
-        days.as_secs() / 86_400, max.as_secs() / 86_400
+        whole_days(*days), whole_days(*max)
     )]
     BurstTooLarge {
         /// The quota.
@@ -98,6 +98,24 @@ pub enum LimitError {
         max: Duration,
         /// The largest burst that this rate can refill in that time.
         largest: u64,
+    },
+    /// A shaper with so long a queue would take too long to come to rest.
+    #[error(
+        "`{quota}` with a queue of {queue} would take {} days to come to rest, and the most is {} \
+         days: that is a queue of {longest}",
+        whole_days(*days), whole_days(*max)
+    )]
+    QueueTooLong {
+        /// The quota.
+        quota: Quota,
+        /// The queue.
+        queue: u64,
+        /// How long it takes until a full queue is empty, and the next can go at once.
+        days: Duration,
+        /// The longest it may take.
+        max: Duration,
+        /// The longest queue at this quota; 0 if even one that waits would wait for too long.
+        longest: u64,
     },
     /// The algorithm has no bucket.
     #[error(
@@ -112,7 +130,8 @@ pub enum LimitError {
     },
     /// The window cannot hold so many.
     #[error(
-        "{algorithm} of {period} counts to {max} at the most; `{quota}` is more: use a token bucket"
+        "{algorithm} counts to {max} per {period} at the most, and `{quota}` is more; lower the \
+         count, or write `unlimited`"
     )]
     WindowTooFull {
         /// The quota.
@@ -174,4 +193,9 @@ pub enum LimitError {
         /// The largest value.
         max: u64,
     },
+}
+
+/// Rounded up: whatever is above a limit of whole days looks so.
+fn whole_days(span: Duration) -> u128 {
+    span.as_nanos().div_ceil(86_400 * 1_000_000_000)
 }

@@ -84,7 +84,15 @@ impl Limit {
                 let (what, max) = ("the queue of a leaky bucket", Self::MAX_QUEUE);
                 return Err(LimitError::OutOfRange { what, given: queue, min: 1, max });
             }
-            Ok(Algorithm::Shape(Bucket::try_new(quota, rate, queue + 1)?))
+            Bucket::try_new(quota, rate, queue + 1).map(Algorithm::Shape).map_err(|error| {
+                match error {
+                    // The bucket holds the queue and one request that goes at once.
+                    LimitError::BurstTooLarge { days, max, largest, .. } => {
+                        LimitError::QueueTooLong { quota, queue, days, max, longest: largest - 1 }
+                    }
+                    error => error,
+                }
+            })
         })
     }
 

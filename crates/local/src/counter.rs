@@ -10,19 +10,20 @@
 //!   a slot at rest?  yes: claim it, take over what the sketch knows of the key, publish
 //!      | no
 //!   sketch --------> decide in a cell shared with others, and tell whoever is claiming a slot
-//!                    for the same key in the meantime
+//!                    for the same key at the same time
 //! ```
 //!
 //! # Why nothing is under-counted
 //!
 //! *A key never has two slots.* Whoever claims a slot for a key looks afterwards whether there is
-//! another one, owned or claimed, and backs out if so. Claims and looks are sequentially
-//! consistent: of two claimers at least one sees the other.
+//! another one, owned or claimed, and backs out if so, or waits until the other one has. A fence
+//! stands between the claim and the look: of two claimers at least one sees the other.
 //!
 //! *What was spent in the sketch is not forgotten when the key gets a slot.* The claimer reads
-//! the sketch after its claim; whoever spends in the sketch looks for a claim afterwards. At
-//! least one sees the other: either the claimer has read the spending, or the spender nudges the
-//! claim, so that the claimer reads again, or charges the published slot as well.
+//! the sketch after its claim; whoever spends in the sketch looks for a claim afterwards, again
+//! with fences in between. At least one sees the other: either the claimer has read the spending,
+//! or the spender nudges the claim, so that the claimer reads again, or finds the published slot,
+//! takes its spending back, and asks there.
 //!
 //! *A key at rest is no key.* A claimer takes the time after it holds the slot, so nobody who is
 //! late brings an older time to a key whose state was dropped at a later one.
@@ -30,19 +31,20 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate_core::{Anchor, Decision, Limit, Machine, Phase, Retry, Step, Tick, Word};
+use tollgate_core::{Anchor, Decision, Limit, Machine, Phase, Retry, Tick, Word};
 
+use crate::clock::Clock;
 use crate::counters::Pressure;
 use crate::key::KeyHash;
 use crate::loan::{self, Borrower, Spending};
 use crate::sketch::{Sketch, Spent};
-use crate::sync::fence;
+use crate::sync::pause;
 use crate::table::{Attempt, Found, Line, Place, SLOTS, Spend, Table, Vacancy};
 
-/// Where a decision that has to start anew gets a fresh time from.
+/// Where a decision that puts a key into a slot gets a fresh time from.
 pub(crate) type Refresh<'a> = &'a dyn Fn() -> Tick;
 
-/// The most keys of one [`Counter::check_batch`].
+/// The most keys of one [`Batch`]: the bits of a `u32`.
 pub(crate) const BATCH: usize = 32;
 
 /// The counters of one limit, whose states fit a word, in a table shared with others.
@@ -89,49 +91,46 @@ impl Counter {
     }
 
     #[inline]
-    pub(crate) fn check(
+    pub(crate) fn check(&self, hash: KeyHash, cost: u64, clock: &impl Clock) -> Decision {
+        let hash = hash.salted(self.salt);
+        let place = self.table.place(hash);
+        place.prefetch();
+        // The clock is read while the memory is under way.
+        self.check_place(place, hash, cost, &mut clock.now(), &|| clock.now())
+    }
+
+    #[inline]
+    pub(crate) fn check_at(
         &self,
         hash: KeyHash,
         cost: u64,
-        now: Tick,
+        now: &mut Tick,
         refresh: Refresh<'_>,
     ) -> Decision {
         let hash = hash.salted(self.salt);
-        let spend = self.spend(hash, cost, now);
-        match self.check_first(hash, &spend) {
-            Ok(decision) => decision,
-            Err(try_borrowing) => self.check_late(hash, spend, try_borrowing, refresh),
+        self.check_place(self.table.place(hash), hash, cost, now, refresh)
+    }
+
+    #[inline(always)]
+    fn check_place(
+        &self,
+        place: Place<'_>,
+        hash: KeyHash,
+        cost: u64,
+        now: &mut Tick,
+        refresh: Refresh<'_>,
+    ) -> Decision {
+        let spend = self.spend(hash, cost, *now);
+        let mut answer = Decision::unlimited();
+        match self.check_first(place, hash, &spend, &mut answer) {
+            Attempt::Done => answer,
+            failed => self.check_late(hash, spend, failed, now, refresh),
         }
     }
 
-    /// Decides up to [`BATCH`] keys at one time; the answers go to `decisions`. The second lines
-    /// of keys that need one are loaded while the others are decided.
-    pub(crate) fn check_batch(
-        &self,
-        hashes: &[KeyHash],
-        cost: u64,
-        now: Tick,
-        refresh: Refresh<'_>,
-        decisions: &mut Vec<Decision>,
-    ) {
-        let begin = decisions.len();
-        let mut late = [(0, false); BATCH];
-        let mut count = 0;
-        for (index, hash) in hashes.iter().enumerate() {
-            let hash = hash.salted(self.salt);
-            let decision = self.check_first(hash, &self.spend(hash, cost, now));
-            decisions.push(decision.unwrap_or(Decision::unlimited()));
-            if let (Err(try_borrowing), Some(slot)) = (decision, late.get_mut(count)) {
-                self.table.place(hash).prefetch_second();
-                *slot = (index, try_borrowing);
-                count += 1;
-            }
-        }
-        for (index, try_borrowing) in late.into_iter().take(count) {
-            let hash = hashes[index].salted(self.salt);
-            let spend = self.spend(hash, cost, now);
-            decisions[begin + index] = self.check_late(hash, spend, try_borrowing, refresh);
-        }
+    #[inline]
+    pub(crate) fn batch(&self) -> Batch<'_> {
+        Batch { counter: self, hashes: [KeyHash::default(); BATCH], len: 0 }
     }
 
     /// What [`check`](Self::check) would answer.
@@ -202,64 +201,64 @@ impl Counter {
     /// Changes the state of the key in its slot. `false` if it has none.
     fn rewrite(&self, hash: KeyHash, change: impl Fn(Word) -> Word) -> bool {
         let place = self.table.place(hash);
-        let step = |word| Some(Step { word: change(word), decision: Decision::unlimited() });
-        while let Some((line, found)) = place.look(None) {
-            let slot = match found {
-                Found::Owned(slot) => slot,
-                // It is about to get its state from the sketch.
-                Found::Claimed(..) => return false,
-            };
-            if let Attempt::Done(_) = line.attempt_at(slot, place.tag, step) {
+        // A claimed slot is about to get its state from the sketch.
+        while let Some(Found::Owned(spot)) = place.look(None) {
+            let change = |word| Some(change(word));
+            if place.line(spot).attempt_at(spot.slot, place.tag, change) == Attempt::Done {
                 return true;
             }
         }
         false
     }
 
-    /// Decides with what this thread holds, or at the first line. Failing that, tells whether
-    /// borrowing is worth a try.
+    /// Decides with what this thread holds, or at the first line.
     #[inline(always)]
-    fn check_first(&self, hash: KeyHash, spend: &Spend<'_>) -> Result<Decision, bool> {
-        match loan::spend(&self.borrower, hash, spend.cost, spend.now) {
-            Spending::Done(decision) => return Ok(decision),
-            Spending::UsedUp => return Err(true),
+    fn check_first(
+        &self,
+        place: Place<'_>,
+        hash: KeyHash,
+        spend: &Spend<'_>,
+        answer: &mut Decision,
+    ) -> Attempt {
+        match loan::spend(&self.borrower, hash, spend.cost, spend.now, answer) {
+            Spending::Done => return Attempt::Done,
+            Spending::UsedUp => return Attempt::Contended,
             Spending::NothingHeld => {}
         }
-        let place = self.table.place(hash);
-        match place.first().attempt(place.tag, spend) {
-            Attempt::Done(decision) => Ok(decision),
-            Attempt::Absent => Err(false),
-            Attempt::Contended => Err(true),
-        }
+        place.first().attempt(place.tag, spend, answer)
     }
 
+    /// Decides where the first line could not.
     #[inline(never)]
     fn check_late(
         &self,
         hash: KeyHash,
         mut spend: Spend<'_>,
-        try_borrowing: bool,
+        failed: Attempt,
+        now: &mut Tick,
         refresh: Refresh<'_>,
     ) -> Decision {
         let place = self.table.place(hash);
-        if try_borrowing && let Some(decision) = self.borrow(place, hash, &spend) {
-            return decision;
-        }
+        let mut answer = Decision::unlimited();
+        let mut attempt = failed;
+        let mut patience = Patience::default();
         loop {
-            match place.second().attempt(place.tag, &spend) {
-                Attempt::Done(decision) => return decision,
-                Attempt::Absent => {}
-                Attempt::Contended => {
-                    if let Some(decision) = self.borrow(place, hash, &spend) {
-                        return decision;
-                    }
+            if attempt == Attempt::Contended
+                && let Some(decision) = self.borrow(place, hash, &spend)
+            {
+                return decision;
+            }
+            attempt = place.second().attempt(place.tag, &spend, &mut answer);
+            if attempt == Attempt::Absent {
+                if let Some(decision) = self.settle(place, hash, &mut spend, &mut patience, refresh)
+                {
+                    *now = spend.now;
+                    return decision;
                 }
+                attempt = place.first().attempt(place.tag, &spend, &mut answer);
             }
-            if let Some(decision) = self.settle(place, hash, &mut spend, refresh) {
-                return decision;
-            }
-            if let Attempt::Done(decision) = place.first().attempt(place.tag, &spend) {
-                return decision;
+            if attempt == Attempt::Done {
+                return answer;
             }
         }
     }
@@ -269,6 +268,7 @@ impl Counter {
     #[cold]
     fn borrow(&self, place: Place<'_>, hash: KeyHash, spend: &Spend<'_>) -> Option<Decision> {
         let mut lines = [place.first(), place.second()].into_iter().peekable();
+        let mut answer = Decision::unlimited();
         while let Some(line) = lines.peek() {
             let epoch = self.borrower.epoch();
             let mut borrowed = None;
@@ -276,14 +276,14 @@ impl Counter {
                 let loan = self.machine.lend(word, spend.now, loan::WANT, spend.phase)?;
                 let left = loan.tokens.checked_sub(spend.cost).filter(|_| spend.cost > 0)?;
                 borrowed = Some((loan, left));
-                Some(Step { word: loan.word, decision: loan.decision_with(left) })
+                Some(loan.word)
             });
-            if let (Attempt::Done(decision), Some((loan, left))) = (attempt, borrowed) {
+            if let (Attempt::Done, Some((loan, left))) = (attempt, borrowed) {
                 loan::keep(&self.borrower, epoch, hash, loan, left);
-                return Some(decision);
+                return Some(loan.decision_with(left));
             }
-            match line.attempt(place.tag, spend) {
-                Attempt::Done(decision) => return Some(decision),
+            match line.attempt(place.tag, spend, &mut answer) {
+                Attempt::Done => return Some(answer),
                 Attempt::Contended => {}
                 Attempt::Absent => _ = lines.next(),
             }
@@ -291,18 +291,20 @@ impl Counter {
         None
     }
 
-    /// Finds a place for a key that is in neither line, and decides there. `None` if it appeared
-    /// in a line in the meantime.
+    /// Finds a place for a key that is in neither line, and decides there. `None` if it is worth
+    /// another look at the lines.
     fn settle(
         &self,
         place: Place<'_>,
         hash: KeyHash,
         spend: &mut Spend<'_>,
+        patience: &mut Patience,
         refresh: Refresh<'_>,
     ) -> Option<Decision> {
         match place.look(None) {
-            Some((_, Found::Owned(_))) => return None,
-            Some((_, Found::Claimed(..))) => return Some(self.in_sketch(place, hash, spend)),
+            Some(Found::Owned(..)) => return None,
+            Some(Found::Claimed(..)) if patience.wait() => return None,
+            Some(Found::Claimed(..)) => return self.in_sketch(place, hash, spend),
             None => {}
         }
         // Nothing to remember: a peek, or a cost that never fits.
@@ -310,16 +312,22 @@ impl Counter {
         if spend.cost == 0 || unseen.retry() == Some(Retry::Never) {
             return Some(unseen);
         }
-        let Some((line, vacancy)) = place.vacancy(spend.now) else {
-            return Some(self.in_sketch(place, hash, spend));
+        let Some((spot, vacancy)) = place.vacancy(spend.now) else {
+            return self.in_sketch(place, hash, spend);
         };
+        let line = place.line(spot);
         if !line.claim(vacancy, place.tag) {
             return None;
         }
-        if place.look(Some((line, vacancy.slot))).is_some() {
-            line.abandon(vacancy);
-            // Nobody waits for the other one: the sketch decides this time.
-            return Some(self.in_sketch(place, hash, spend));
+        while let Some(found) = place.look(Some(spot)) {
+            match found {
+                // The later of two spots gives way, so this one has only to wait for it.
+                Found::Claimed(other, _) if spot < other && patience.wait() => {}
+                _ => {
+                    line.abandon(vacancy);
+                    return None;
+                }
+            }
         }
         spend.now = spend.now.max(refresh());
         Some(self.publish(line, vacancy, place, hash, spend))
@@ -344,28 +352,109 @@ impl Counter {
         decision
     }
 
-    /// Decides in the sketch, and makes sure that a slot the key may be getting knows of it.
+    /// Decides in the sketch, and makes sure that whoever is claiming a slot for the key knows of
+    /// it. `None` if the key has got a slot by then: that decides.
     #[cold]
-    fn in_sketch(&self, place: Place<'_>, hash: KeyHash, spend: &Spend<'_>) -> Decision {
-        self.overflowed.fetch_add(1, Ordering::Relaxed);
+    fn in_sketch(&self, place: Place<'_>, hash: KeyHash, spend: &Spend<'_>) -> Option<Decision> {
         let (decision, spent) = self.sketch.spend(hash, spend);
-        if spent == Spent::Nothing {
-            return decision;
-        }
-        fence(Ordering::SeqCst);
-        while let Some((line, found)) = place.look(None) {
-            match found {
-                Found::Claimed(slot, claim) if line.nudge(slot, claim) => break,
-                Found::Claimed(..) => {}
-                Found::Owned(slot) => {
-                    let charge = |word| Some(Step { word: spend.charge(word), decision });
-                    if let Attempt::Done(_) = line.attempt_at(slot, place.tag, charge) {
+        if spent == Spent::Something {
+            while let Some(found) = place.look(None) {
+                match found {
+                    Found::Claimed(spot, claim) if place.line(spot).nudge(spot.slot, claim) => {
                         break;
+                    }
+                    Found::Claimed(..) => {}
+                    Found::Owned(_) => {
+                        self.sketch.update(hash, |word| spend.undone(word));
+                        return None;
                     }
                 }
             }
         }
-        decision
+        self.overflowed.fetch_add(1, Ordering::Relaxed);
+        Some(decision)
+    }
+}
+
+/// How long a thread waits for another one that is putting the same key into a slot: a moment, as
+/// that takes no more, but not for one that was suspended in the middle of it.
+struct Patience(u32);
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self(if cfg!(loom) { 3 } else { 100 })
+    }
+}
+
+impl Patience {
+    /// Waits for a moment; `false` if there were enough of them.
+    fn wait(&mut self) -> bool {
+        let Some(left) = self.0.checked_sub(1) else { return false };
+        self.0 = left;
+        pause();
+        true
+    }
+}
+
+/// Keys that are decided at one time. Their first lines are loaded when they are added.
+pub(crate) struct Batch<'a> {
+    counter: &'a Counter,
+    hashes: [KeyHash; BATCH],
+    len: usize,
+}
+
+impl Batch<'_> {
+    /// Adds a key; there is room for [`BATCH`] of them.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, hash: KeyHash) {
+        let hash = hash.salted(self.counter.salt);
+        self.counter.table.place(hash).prefetch();
+        self.hashes[self.len % BATCH] = hash;
+        self.len += 1;
+    }
+
+    #[inline(always)]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Decides, and appends the answers to `decisions`. The second lines of keys that need one
+    /// are loaded while the others are decided.
+    #[inline]
+    pub(crate) fn check(
+        &self,
+        cost: u64,
+        now: &mut Tick,
+        refresh: Refresh<'_>,
+        decisions: &mut Vec<Decision>,
+    ) {
+        let begin = decisions.len();
+        let hashes = &self.hashes[..self.len.min(BATCH)];
+        // A bit for each key: whether it comes late, and whether because of others.
+        let (mut late, mut contended) = (0u32, 0u32);
+        decisions.extend(hashes.iter().enumerate().map(|(index, hash)| {
+            let mut answer = Decision::unlimited();
+            let spend = self.counter.spend(*hash, cost, *now);
+            let place = self.counter.table.place(*hash);
+            let attempt = self.counter.check_first(place, *hash, &spend, &mut answer);
+            if attempt != Attempt::Done {
+                place.prefetch_second();
+                late |= 1 << index;
+                contended |= u32::from(attempt == Attempt::Contended) << index;
+            }
+            answer
+        }));
+        while late != 0 {
+            let index = late.trailing_zeros() as usize;
+            late &= late - 1;
+            let failed = match contended >> index & 1 {
+                0 => Attempt::Absent,
+                _ => Attempt::Contended,
+            };
+            let spend = self.counter.spend(hashes[index], cost, *now);
+            decisions[begin + index] =
+                self.counter.check_late(hashes[index], spend, failed, now, refresh);
+        }
     }
 }
 

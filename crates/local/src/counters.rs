@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tollgate_core::{Anchor, Decision, Limit, Retry, Tick, Verdict};
 
+use crate::clock::Clock;
 use crate::counter::{BATCH, Counter};
 use crate::key::KeyHash;
 use crate::logs::Logs;
@@ -136,13 +137,62 @@ impl Counters {
     /// # Ok::<(), tollgate_local::TableError>(())
     /// ```
     #[inline]
-    pub fn check(&self, key: KeyHash, cost: u64, clock: &impl crate::Clock) -> Decision {
+    pub fn check(&self, key: KeyHash, cost: u64, clock: &impl Clock) -> Decision {
         match &self.home {
-            Home::Table(counter) => {
-                counter.prefetch(key);
-                counter.check(key, cost, clock.now(), &|| clock.now())
-            }
+            Home::Table(counter) => counter.check(key, cost, clock),
             _ => self.check_at(key, cost, clock.now()),
+        }
+    }
+
+    /// As [`check`](Self::check), at a time that was read from `clock` before, for several
+    /// decisions. A decision about a key that is new looks at the clock once more, and moves `now`
+    /// on to what it saw.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use tollgate_core::Limit;
+    /// # use tollgate_local::{Clock, Counters, Key, ManualClock, Seed, Table};
+    /// # let (clock, seed) = (ManualClock::new(), Seed::random());
+    /// # let table = Arc::new(Table::with_keys(1000)?);
+    /// # let limit = Limit::token_bucket("5/s").expect("a valid quota");
+    /// # let counters = Counters::new(&table, &limit, clock.anchor(), seed.number(0));
+    /// let mut now = clock.now();
+    /// assert!(counters.check_with("bob".hash(&seed), 1, &clock, &mut now).is_allowed());
+    /// assert!(counters.check_with("eve".hash(&seed), 1, &clock, &mut now).is_allowed());
+    /// # Ok::<(), tollgate_local::TableError>(())
+    /// ```
+    #[inline]
+    pub fn check_with(
+        &self,
+        key: KeyHash,
+        cost: u64,
+        clock: &impl Clock,
+        now: &mut Tick,
+    ) -> Decision {
+        match &self.home {
+            Home::Table(counter) => counter.check_at(key, cost, now, &|| clock.now()),
+            Home::Unlimited => Decision::unlimited(),
+            Home::Logs(logs) => logs.check(key, cost, *now),
+        }
+    }
+
+    /// Starts to bring the memory that a decision on this key will need.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use tollgate_core::{Anchor, Limit};
+    /// # use tollgate_local::{Counters, Key, Seed, Table};
+    /// # let seed = Seed::random();
+    /// # let table = Arc::new(Table::with_keys(1000)?);
+    /// # let limit = Limit::token_bucket("5/s").expect("a valid quota");
+    /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.number(0));
+    /// counters.prefetch("bob".hash(&seed));
+    /// # Ok::<(), tollgate_local::TableError>(())
+    /// ```
+    #[inline]
+    pub fn prefetch(&self, key: KeyHash) {
+        if let Home::Table(counter) = &self.home {
+            counter.prefetch(key);
         }
     }
 
@@ -165,7 +215,7 @@ impl Counters {
     #[inline]
     pub fn check_at(&self, key: KeyHash, cost: u64, now: Tick) -> Decision {
         match &self.home {
-            Home::Table(counter) => counter.check(key, cost, now, &|| now),
+            Home::Table(counter) => counter.check_at(key, cost, &mut { now }, &|| now),
             Home::Unlimited => Decision::unlimited(),
             Home::Logs(logs) => logs.check(key, cost, now),
         }
@@ -193,25 +243,25 @@ impl Counters {
         &self,
         keys: impl IntoIterator<Item = KeyHash>,
         cost: u64,
-        clock: &impl crate::Clock,
+        clock: &impl Clock,
         decisions: &mut Vec<Decision>,
     ) {
         let Home::Table(counter) = &self.home else {
             let now = clock.now();
             return decisions.extend(keys.into_iter().map(|key| self.check_at(key, cost, now)));
         };
-        let mut keys = keys.into_iter().peekable();
+        let mut keys = keys.into_iter();
         let mut now = None;
-        while keys.peek().is_some() {
-            let mut hashes = [KeyHash::default(); BATCH];
-            let mut len = 0;
-            for (place, key) in hashes.iter_mut().zip(&mut keys) {
-                counter.prefetch(key);
-                *place = key;
-                len += 1;
+        loop {
+            let mut batch = counter.batch();
+            for key in keys.by_ref().take(BATCH) {
+                batch.add(key);
             }
-            let now = *now.get_or_insert_with(|| clock.now());
-            counter.check_batch(&hashes[..len], cost, now, &|| clock.now(), decisions);
+            if batch.is_empty() {
+                return;
+            }
+            let now = now.get_or_insert_with(|| clock.now());
+            batch.check(cost, now, &|| clock.now(), decisions);
         }
     }
 

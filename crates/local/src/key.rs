@@ -89,8 +89,8 @@ impl Seed {
     /// ```
     #[inline]
     pub fn number(&self, number: u64) -> KeyHash {
-        let secrets = &self.0.secrets;
-        KeyHash(fold(fold(number ^ secrets[0], secrets[1]) ^ secrets[2], secrets[3]))
+        // Every hash is mixed once more when a limit adds its salt.
+        KeyHash(fold(number ^ self.0.secrets[0], self.0.secrets[1]))
     }
 
     /// The hash of two hashed values in this order.

@@ -8,7 +8,7 @@
 //!
 //! [`Machine::lend`]: tollgate_core::Machine::lend
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{Decision, Loan, Tick};
@@ -45,7 +45,6 @@ impl Borrower {
 struct Held {
     borrower: u64,
     epoch: u64,
-    hash: KeyHash,
     left: u64,
     loan: Loan,
 }
@@ -54,12 +53,16 @@ struct Held {
 const PLACES: usize = 8;
 
 thread_local! {
+    /// The hashes of the keys of which this thread holds something: all that a decision about
+    /// another key has to look at.
+    static HASHES: [Cell<u64>; PLACES] = const { [const { Cell::new(0) }; PLACES] };
     static HELD: RefCell<[Option<Held>; PLACES]> = const { RefCell::new([const { None }; PLACES]) };
 }
 
 /// What came of spending what this thread holds.
 pub(crate) enum Spending {
-    Done(Decision),
+    /// The answer is where the caller wanted it.
+    Done,
     /// The loan was used up in time: another one is worth having.
     UsedUp,
     NothingHeld,
@@ -67,26 +70,39 @@ pub(crate) enum Spending {
 
 /// Spends `cost` from what this thread holds.
 #[inline(always)]
-pub(crate) fn spend(borrower: &Borrower, hash: KeyHash, cost: u64, now: Tick) -> Spending {
+pub(crate) fn spend(
+    borrower: &Borrower,
+    hash: KeyHash,
+    cost: u64,
+    now: Tick,
+    answer: &mut Decision,
+) -> Spending {
     // Loom's threads are one thread to the standard library.
-    if cfg!(loom) {
+    if cfg!(loom) || HASHES.with(|hashes| hashes[place(hash)].get() != hash.0) {
         return Spending::NothingHeld;
     }
-    HELD.with_borrow_mut(|held| match &mut held[hash.0 as usize % PLACES] {
-        Some(own) if own.hash == hash => own.spend(borrower, cost, now),
-        _ => Spending::NothingHeld,
+    HELD.with_borrow_mut(|held| match &mut held[place(hash)] {
+        Some(own) => own.spend(borrower, cost, now, answer),
+        None => Spending::NothingHeld,
     })
 }
 
 impl Held {
-    fn spend(&mut self, borrower: &Borrower, cost: u64, now: Tick) -> Spending {
+    fn spend(
+        &mut self,
+        borrower: &Borrower,
+        cost: u64,
+        now: Tick,
+        answer: &mut Decision,
+    ) -> Spending {
         let current = self.borrower == borrower.id
             && self.epoch == borrower.epoch()
             && now <= self.loan.until;
         match self.left.checked_sub(cost) {
             Some(left) if current => {
                 self.left = left;
-                Spending::Done(self.loan.decision_with(left))
+                *answer = self.loan.decision_with(left);
+                Spending::Done
             }
             None if current => Spending::UsedUp,
             _ => Spending::NothingHeld,
@@ -96,6 +112,11 @@ impl Held {
 
 /// Keeps a loan that was given in `epoch` and of which `left` tokens are not spent yet.
 pub(crate) fn keep(borrower: &Borrower, epoch: u64, hash: KeyHash, loan: Loan, left: u64) {
-    let own = Held { borrower: borrower.id, epoch, hash, left, loan };
-    HELD.with_borrow_mut(|held| held[hash.0 as usize % PLACES] = Some(own));
+    let own = Held { borrower: borrower.id, epoch, left, loan };
+    HELD.with_borrow_mut(|held| held[place(hash)] = Some(own));
+    HASHES.with(|hashes| hashes[place(hash)].set(hash.0));
+}
+
+const fn place(hash: KeyHash) -> usize {
+    hash.0 as usize % PLACES
 }

@@ -6,7 +6,7 @@
 use tollgate_core::{Decision, Tick, Word};
 
 use crate::key::{KeyHash, MULTIPLIER, fold};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, fence};
 use crate::table::Spend;
 
 pub(crate) struct Sketch {
@@ -23,10 +23,11 @@ impl Sketch {
         }
     }
 
-    /// Decides in the key's cell. `None` if it spent nothing.
+    /// Decides in the key's cell. What the caller reads after something was spent, it reads after
+    /// the spending can be seen by others.
     pub(crate) fn spend(&self, hash: KeyHash, spend: &Spend<'_>) -> (Decision, Spent) {
         let cell = self.cell(hash);
-        let mut bits = cell.load(Ordering::SeqCst);
+        let mut bits = cell.load(Ordering::Acquire);
         loop {
             let step = spend.step(word(bits));
             if step.word.bits() == bits {
@@ -34,9 +35,12 @@ impl Sketch {
             }
             // First, so that whoever does not look at the cell cannot have missed this.
             self.raise_quiet(step.word);
-            let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
+            let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
             match cell.compare_exchange(bits, step.word.bits(), success, failure) {
-                Ok(_) => return (step.decision, Spent::Something),
+                Ok(_) => {
+                    fence(Ordering::SeqCst);
+                    return (step.decision, Spent::Something);
+                }
                 Err(changed) => bits = changed,
             }
         }
@@ -44,10 +48,10 @@ impl Sketch {
 
     /// What the cell knows of the key, and maybe of others: at least what the key has spent here.
     pub(crate) fn read(&self, hash: KeyHash, now: Tick) -> Word {
-        if self.quiet_from.load(Ordering::SeqCst) <= Word::at(now).bits() {
+        if self.quiet_from.load(Ordering::Acquire) <= Word::at(now).bits() {
             return Word::REST;
         }
-        let word = word(self.cell(hash).load(Ordering::SeqCst));
+        let word = word(self.cell(hash).load(Ordering::Acquire));
         if word.is_at_rest(now) { Word::REST } else { word }
     }
 
@@ -55,7 +59,7 @@ impl Sketch {
     pub(crate) fn update(&self, hash: KeyHash, change: impl Fn(Word) -> Word) {
         let change = |bits| Some(change(word(bits)).bits());
         // `change` always answers, so this cannot fail.
-        let _ = self.cell(hash).fetch_update(Ordering::SeqCst, Ordering::SeqCst, change);
+        let _ = self.cell(hash).fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
     }
 
     pub(crate) fn memory(&self) -> usize {
@@ -63,9 +67,9 @@ impl Sketch {
     }
 
     fn raise_quiet(&self, word: Word) {
-        if self.quiet_from.load(Ordering::SeqCst) < word.bits() {
+        if self.quiet_from.load(Ordering::Acquire) < word.bits() {
             let ahead = word.bits().saturating_add(Self::AHEAD).min(Word::END - 1);
-            self.quiet_from.fetch_max(ahead, Ordering::SeqCst);
+            self.quiet_from.fetch_max(ahead, Ordering::AcqRel);
         }
     }
 

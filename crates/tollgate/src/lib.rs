@@ -1,1 +1,93 @@
-//! Tollgate.
+//! A rate limiter that decides in one memory access and never exceeds its limit.
+//!
+//! # One limit
+//!
+//! ```
+//! use tollgate::Limiter;
+//!
+//! let limiter = Limiter::new("100/min")?;
+//! if limiter.check("alice").is_allowed() {
+//!     // Serve the request.
+//! }
+//! # Ok::<(), tollgate::Error>(())
+//! ```
+//!
+//! A [`Decision`] knows more than yes or no: how much is [left](Decision::remaining), when the
+//! whole limit is [back](Decision::reset_after), and when exactly a denied request is worth trying
+//! [again](Decision::retry_after).
+//!
+//! # Several limits per request
+//!
+//! ```
+//! use std::net::IpAddr;
+//! use tollgate::{Gate, Limit};
+//!
+//! let mut builder = Gate::builder().keys(1_000_000);
+//! let per_key = builder.limit("per-key", Limit::token_bucket("1000/min burst 50")?);
+//! let per_ip = builder.limit("per-ip", Limit::sliding_window("600/min")?);
+//! let logins = builder.limit("logins", Limit::sliding_log("10/15min")?);
+//! let monthly = builder.limit("monthly", Limit::calendar("10k/month", "Europe/Berlin")?);
+//! let gate = builder.build()?;
+//!
+//! let (api_key, ip) = ("k-123", "192.0.2.7".parse::<IpAddr>().expect("an address"));
+//! let answer = gate.check(&[
+//!     per_key.charge(&api_key),
+//!     per_ip.charge(&ip),
+//!     logins.charge(&(ip, "alice")),
+//!     monthly.charge(&api_key).cost(3),
+//! ]);
+//! if !answer.is_allowed() {
+//!     println!("denied by {}: {:?}", gate.name(answer.limit()), answer.decision().verdict());
+//! }
+//! # Ok::<(), tollgate::Error>(())
+//! ```
+//!
+//! All limits must allow a request; one that is denied by any of them spends nothing from the
+//! others.
+//!
+//! # Which algorithm?
+//!
+//! | you want | take |
+//! |---|---|
+//! | a rate with bursts, the usual case | [`Limit::token_bucket`] |
+//! | a constant pace, those too early wait | [`Limit::leaky_shape`], with [`Limiter::wait`] |
+//! | a constant pace, those too early are denied | [`Limit::leaky_police`] |
+//! | so many per clock hour | [`Limit::fixed_window`] |
+//! | so many per day, week or month of a calendar | [`Limit::calendar`], [`Limit::billing_month`] |
+//! | no double burst at the window's edge, still cheap | [`Limit::sliding_window`] |
+//! | exactly so many in any window: logins, payments | [`Limit::sliding_log`] |
+//! | so many at once | [`Slots`] |
+//!
+//! # Memory
+//!
+//! Counters live in a table whose size is chosen at the start, 23 bytes for each key that is live
+//! at the same time; keys that have their whole budget back take no room. If more keys are live
+//! than planned, the excess is counted together, too high and never too low: see
+//! [`Stats::overflowed`].
+//!
+//! # Time
+//!
+//! Decisions are made on a monotonic clock; what happens to the clock on the wall grants nobody
+//! anything. Tests inject a [`ManualClock`].
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod gate;
+mod limiter;
+mod size;
+mod slots;
+mod stats;
+
+pub use error::Error;
+pub use gate::{Answer, Charge, Gate, GateBuilder, LimitId};
+pub use limiter::{Limiter, LimiterBuilder};
+pub use slots::Slots;
+pub use stats::Stats;
+pub use tollgate_core::{
+    Decision, Limit, LimitError, Period, Quota, QuotaError, Rate, Retry, Tick, Unit, Verdict, Wall,
+};
+pub use tollgate_local::{
+    Clock, HeavyKey, Held, Key, KeyHash, ManualClock, Seed, Sleep, SystemClock, TableError, Timer,
+    WaitError,
+};

@@ -77,7 +77,7 @@ impl Bucket {
         Ok(Self { per_nano, interval, tokens, capacity: tokens * interval })
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn spend(&self, word: Word, now: Tick, cost: u64) -> Spent {
         let now = self.grains(now);
         let turn = self.unpack(word).max(now);

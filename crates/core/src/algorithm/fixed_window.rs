@@ -106,8 +106,12 @@ impl Steps for FixedWindow {
         }
     }
 
-    fn is_recent(&self, then: Tick, now: Tick, _: u64, phase: Phase) -> bool {
-        self.grid.end(then.as_nanos(), phase) >= self.grid.end(now.as_nanos(), phase)
+    /// The word must be of the same window as well: somebody whose clock is ahead of `now` may
+    /// have begun the next one, which knows nothing of `cost`.
+    fn is_recent(&self, word: Word, then: Tick, now: Tick, _: u64, phase: Phase) -> bool {
+        let end = self.grid.end(then.as_nanos(), phase);
+        let of_word = word.bits() >> self.count_bits;
+        of_word == end.div_ceil(self.unit()) && end >= self.grid.end(now.as_nanos(), phase)
     }
 
     fn lend(&self, word: Word, now: Tick, want: u64, phase: Phase) -> Option<Loan> {

@@ -36,7 +36,7 @@ impl Steps for Shape {
         word
     }
 
-    fn is_recent(&self, _: Tick, _: Tick, _: u64, _: Phase) -> bool {
+    fn is_recent(&self, _: Word, _: Tick, _: Tick, _: u64, _: Phase) -> bool {
         false
     }
 

@@ -133,9 +133,9 @@ pub(crate) trait Steps {
     /// Gives back `cost` that was spent earlier, up to the whole limit.
     fn refund(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word;
 
-    /// Whether `cost` spent at `then` can still be taken back at `now` exactly: no part of it
-    /// was given back by time since.
-    fn is_recent(&self, then: Tick, now: Tick, cost: u64, phase: Phase) -> bool;
+    /// Whether `cost` spent at `then` can still be taken back from `word` at `now` exactly: no
+    /// part of it was given back by time since.
+    fn is_recent(&self, word: Word, then: Tick, now: Tick, cost: u64, phase: Phase) -> bool;
 
     /// Lends up to `want` tokens to a single borrower.
     fn lend(&self, word: Word, now: Tick, want: u64, phase: Phase) -> Option<Loan>;
@@ -177,8 +177,16 @@ impl Machine {
     /// assert_eq!(step.decision.retry(), Some(Retry::Never), "eleven never fit into ten");
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn step(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step {
+        // The usual case stays small enough to be inlined where it is used.
+        match &self.0 {
+            Kind::TokenBucket(bucket) => bucket.step(word, now, cost, phase),
+            _ => self.step_otherwise(word, now, cost, phase),
+        }
+    }
+
+    fn step_otherwise(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step {
         dispatch!(self, machine => machine.step(word, now, cost, phase),
             unlimited => Step { word, decision: Decision::unlimited() })
     }
@@ -212,7 +220,9 @@ impl Machine {
     }
 
     /// Takes back `cost` that was spent at `then`, as if it had never been, or leaves the state
-    /// alone if time may have given it back in the meantime. It never favours the client.
+    /// alone if time may have given it back in the meantime. Whoever took from the same bucket
+    /// between `then` and `now` is treated as if that had been at `then`; apart from that it never
+    /// favours the client.
     ///
     /// ```
     /// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
@@ -224,7 +234,7 @@ impl Machine {
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     pub fn undo(&self, word: Word, then: Tick, now: Tick, cost: u64, phase: Phase) -> Word {
-        dispatch!(self, machine => match machine.is_recent(then, now, cost, phase) {
+        dispatch!(self, machine => match machine.is_recent(word, then, now, cost, phase) {
             true => machine.refund(word, now, cost, phase),
             false => word,
         }, unlimited => word)

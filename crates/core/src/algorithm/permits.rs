@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::decision::{Decision, Retry};
-use crate::time::Tick;
+use crate::time::{Tick, nanos};
 
 /// The permits that one key has out.
 ///
@@ -48,7 +48,8 @@ pub struct Permit(u64);
 #[derive(Clone, Copy, Debug)]
 struct Hold {
     permit: Permit,
-    expires: Option<Tick>,
+    /// In nanoseconds, and not a tick: at the last tick nothing may expire that was given out then.
+    expires: Option<u64>,
 }
 
 impl Permits {
@@ -96,7 +97,8 @@ impl Permits {
         }
         let permit = Permit(self.given);
         self.given += 1;
-        self.out.push_back(Hold { permit, expires: expires.map(|span| now.after(span)) });
+        let expires = expires.map(|span| now.as_nanos().saturating_add(nanos(span)));
+        self.out.push_back(Hold { permit, expires });
         Ok(permit)
     }
 
@@ -148,7 +150,8 @@ impl Permits {
     /// Permits of one key expire in the order they were given out. Where the time to expire was
     /// shortened in between, one that has expired stays out until those before it are gone.
     fn forget(&mut self, now: Tick) {
-        while self.out.front().is_some_and(|hold| hold.expires.is_some_and(|end| end <= now)) {
+        let expired = |hold: &Hold| hold.expires.is_some_and(|end| end <= now.as_nanos());
+        while self.out.front().is_some_and(expired) {
             self.out.pop_front();
         }
     }

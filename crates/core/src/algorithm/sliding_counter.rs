@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Where a limit is so large that two exact counts do not fit into a word, the count of the last
-//! window is rounded up to a multiple of a power of two, to 1 part in 127 at the coarsest.
+//! window is rounded up to a multiple of a power of two, at the coarsest a 64th of the limit.
 
 use crate::algorithm::grid::Grid;
 use crate::algorithm::{LOAN_SHARE, Loan, Phase, Step, Steps};
@@ -128,7 +128,9 @@ impl SlidingCounter {
         if let Some(left) = free.checked_sub(current.this) {
             let weight = self.weight_for(left, current.last);
             if weight > 0 {
-                return current.end - weight - now;
+                // It is not before now, except for a word of another limit, read while its slot
+                // changed hands.
+                return current.end.saturating_sub(now + weight);
             }
         }
         let weight = self.weight_for(free, self.rounded(current.this));
@@ -197,8 +199,12 @@ impl Steps for SlidingCounter {
         }
     }
 
-    fn is_recent(&self, then: Tick, now: Tick, _: u64, phase: Phase) -> bool {
-        self.grid.end(then.as_nanos(), phase) >= self.grid.end(now.as_nanos(), phase)
+    /// The word must be of the same window as well: somebody whose clock is ahead of `now` may
+    /// have begun the next one, whose count knows nothing of `cost`.
+    fn is_recent(&self, word: Word, then: Tick, now: Tick, _: u64, phase: Phase) -> bool {
+        let end = self.grid.end(then.as_nanos(), phase);
+        let of_word = word.bits() >> (self.this_bits + self.last_bits);
+        of_word == self.prefix(end) && end >= self.grid.end(now.as_nanos(), phase)
     }
 
     /// The estimate only falls while a window lasts, so what fits now fits until its end.

@@ -73,6 +73,11 @@ pub struct Log {
     /// Oldest first; requests of one moment share an entry.
     entries: VecDeque<Entry>,
     spent: u64,
+    /// The latest moment the log has seen. Time that runs backwards stands still here instead: what
+    /// was forgotten since is not there to be counted any more.
+    latest: u64,
+    /// No request from this moment on has been forgotten.
+    kept_from: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -91,10 +96,9 @@ impl Log {
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     pub fn step(&mut self, rule: LogRule, now: Tick, cost: u64) -> Decision {
-        let at = self.not_before_last(now);
-        self.forget(rule, at);
+        self.forget(rule, now);
         if cost <= rule.limit.saturating_sub(self.spent) {
-            self.record(at, cost);
+            self.record(cost);
             return Decision::allowed(self.room(rule, now));
         }
         self.denied(rule, now, cost)
@@ -116,12 +120,11 @@ impl Log {
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     pub fn step_in_place(&mut self, rule: LogRule, now: Tick, cost: u64) -> Decision {
-        let at = self.not_before_last(now);
-        self.forget(rule, at);
+        self.forget(rule, now);
         if let Some(last) = self.entries.back_mut()
             && (1..=rule.limit.saturating_sub(self.spent)).contains(&cost)
         {
-            last.at = at;
+            last.at = self.latest;
         }
         self.step(rule, now, cost)
     }
@@ -137,8 +140,7 @@ impl Log {
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     pub fn peek(&mut self, rule: LogRule, now: Tick, cost: u64) -> Decision {
-        let at = self.not_before_last(now);
-        self.forget(rule, at);
+        self.forget(rule, now);
         match cost <= rule.limit.saturating_sub(self.spent) {
             true => Decision::allowed(self.room(rule, now)),
             false => self.denied(rule, now, cost),
@@ -170,7 +172,7 @@ impl Log {
     }
 
     /// Takes back `cost` that was spent at `then`, as if it had never been. Nothing happens if it
-    /// is not in the log any more.
+    /// may not be in the log any more.
     ///
     /// ```
     /// # use tollgate_core::{Limit, Log, Tick};
@@ -183,6 +185,11 @@ impl Log {
     /// ```
     pub fn undo(&mut self, then: Tick, cost: u64) {
         let then = then.as_nanos();
+        if then < self.kept_from {
+            return;
+        }
+        // It was counted at `then`, or later if the log had seen a later time. In that case this
+        // may take from somebody else who is forgotten sooner, which favours nobody.
         let first = self.entries.partition_point(|entry| entry.at < then);
         let Some(entry) = self.entries.get_mut(first) else { return };
         let back = cost.min(entry.cost);
@@ -202,7 +209,9 @@ impl Log {
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     pub fn is_at_rest(&self, rule: LogRule, now: Tick) -> bool {
-        self.entries.back().is_none_or(|last| last.at + rule.window <= now.as_nanos())
+        let now = now.as_nanos();
+        let gone = self.entries.back().is_none_or(|last| last.at + rule.window <= now);
+        gone && self.latest <= now
     }
 
     /// How many entries the log holds: what it costs in memory.
@@ -214,25 +223,23 @@ impl Log {
         self.entries.len()
     }
 
-    /// Time that runs backwards stands still instead.
-    fn not_before_last(&self, now: Tick) -> u64 {
-        self.entries.back().map_or(0, |last| last.at).max(now.as_nanos())
-    }
-
-    fn forget(&mut self, rule: LogRule, now: u64) {
+    fn forget(&mut self, rule: LogRule, now: Tick) {
+        self.latest = self.latest.max(now.as_nanos());
         while let Some(first) = self.entries.front() {
-            if first.at + rule.window > now {
+            if first.at + rule.window > self.latest {
                 break;
             }
+            self.kept_from = first.at + 1;
             self.spent -= first.cost;
             self.entries.pop_front();
         }
     }
 
-    fn record(&mut self, at: u64, cost: u64) {
+    fn record(&mut self, cost: u64) {
         if cost == 0 {
             return;
         }
+        let at = self.latest;
         self.spent += cost;
         match self.entries.back_mut() {
             Some(last) if last.at == at => last.cost += cost,

@@ -10,7 +10,7 @@ use crate::word::Word;
 pub(crate) struct TokenBucket(pub(crate) Bucket);
 
 impl Steps for TokenBucket {
-    #[inline]
+    #[inline(always)]
     fn step(&self, word: Word, now: Tick, cost: u64, _: Phase) -> Step {
         let bucket = &self.0;
         match bucket.spend(word, now, cost) {
@@ -39,7 +39,7 @@ impl Steps for TokenBucket {
         self.0.refund(word, cost)
     }
 
-    fn is_recent(&self, then: Tick, now: Tick, cost: u64, _: Phase) -> bool {
+    fn is_recent(&self, _: Word, then: Tick, now: Tick, cost: u64, _: Phase) -> bool {
         self.0.is_recent(then, now, cost)
     }
 

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use tollgate_core::Tick;
 
+use crate::model;
 use crate::subject::{self, Kind, Subject};
 use crate::trace::{self, Request};
-use crate::model;
 
 proptest! {
     #![proptest_config(trace::cases(4))]
@@ -51,7 +51,10 @@ fn agrees(subject: &Subject, start: Tick, requests: &[Request]) -> Result<(), Te
             model.spend(now, visit.cost);
         }
         let (is, right) = (decision.remaining(), model.remaining(now));
-        prop_assert!(is <= right && right - is <= slack, "{is} are left at {now}, {right} is right");
+        prop_assert!(
+            is <= right && right - is <= slack,
+            "{is} are left at {now}, {right} is right"
+        );
         Ok(())
     })?;
     Ok(())

@@ -18,8 +18,8 @@ proptest! {
         back in trace::pauses(),
     ) {
         trace::walk(&subject, start, &requests, |visit| {
-            let later = visit.now.after(pause.length(&subject, &visit.step.decision));
-            let before = earlier(later, back.length(&subject, &visit.step.decision));
+            let later = visit.now.after(pause.length(subject.rate(), &visit.step.decision));
+            let before = earlier(later, back.length(subject.rate(), &visit.step.decision));
             grows_with_time(&subject, visit, before, later)
         })?;
     }
@@ -42,7 +42,7 @@ proptest! {
     ) {
         let (mut word, mut spent) = (Word::REST, 0u64);
         for cost in costs {
-            let cost = cost.tokens(&subject, word, now);
+            let cost = cost.tokens(subject.peek(word, now));
             let step = subject.step(word, now, cost);
             if step.decision.is_allowed() {
                 spent += cost;
@@ -73,8 +73,9 @@ fn total(subject: &Subject, start: Tick, requests: &[Request], waits: bool) -> u
     let (mut word, mut front, mut latest, mut total) = (Word::REST, start, Tick::ZERO, 0);
     let last = subject.peek(word, start);
     for request in requests {
-        front = front.after(request.pause.length(subject, &last));
-        let now = request.behind.map_or(front, |by| earlier(front, by.length(subject, &last)));
+        front = front.after(request.pause.length(subject.rate(), &last));
+        let now =
+            request.behind.map_or(front, |by| earlier(front, by.length(subject.rate(), &last)));
         latest = latest.max(now);
         let step = subject.step(word, if waits { latest } else { now }, 1);
         word = step.word;

@@ -16,6 +16,7 @@ mod backwards;
 mod bound;
 mod calendar;
 mod charge;
+mod decision;
 mod denial;
 mod drift;
 mod errors;

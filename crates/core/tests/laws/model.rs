@@ -50,7 +50,7 @@ fn capacity(subject: &Subject) -> u64 {
     match subject.kind {
         Kind::Shape { queue } => queue + 1,
         Kind::Police => rate.burst().unwrap_or(1),
-        _ => rate.burst().unwrap_or(rate.count()),
+        _ => rate.burst().unwrap_or_else(|| rate.count()),
     }
 }
 
@@ -198,7 +198,9 @@ fn first_moment(date: Date, zone: &TimeZone) -> i128 {
     let shows = |moment: Timestamp| zone.to_datetime(moment).date() >= date;
     let utc = date.to_zoned(TimeZone::UTC).expect("a date").timestamp();
     let mut moment = utc - SignedDuration::from_hours(27);
-    for stride in [SignedDuration::from_mins(30), SignedDuration::from_secs(60), SignedDuration::from_secs(1)] {
+    for stride in
+        [SignedDuration::from_mins(30), SignedDuration::from_secs(60), SignedDuration::from_secs(1)]
+    {
         while !shows(moment + stride) {
             moment += stride;
         }

@@ -24,7 +24,7 @@ proptest! {
             (now, last) = (visit.now, visit.step.decision);
             Ok(())
         })?;
-        let now = now.after(rest.length(&subject, &last)).after(last.reset_after());
+        let now = now.after(rest.length(subject.rate(), &last)).after(last.reset_after());
         if word.is_at_rest(now) {
             stays_equal(&subject, word, now, &future)?;
         }
@@ -47,8 +47,8 @@ fn stays_equal(
     let (mut now, mut kept, mut fresh) = (now, word, Word::REST);
     let mut last = subject.peek(fresh, now);
     for request in future {
-        now = now.after(request.pause.length(subject, &last));
-        let cost = request.cost.tokens(subject, fresh, now);
+        now = now.after(request.pause.length(subject.rate(), &last));
+        let cost = request.cost.tokens(subject.peek(fresh, now));
         let (one, other) = (subject.step(kept, now, cost), subject.step(fresh, now, cost));
         prop_assert_eq!(one.decision, other.decision);
         (kept, fresh, last) = (one.word, other.word, one.decision);
@@ -69,7 +69,10 @@ fn ascends(subject: &Subject, visit: &Visit) -> Result<(), TestCaseError> {
     }
     if before.is_at_rest(now) {
         prop_assert_eq!(subject.remaining(before, now), subject.capacity());
-        prop_assert_eq!(subject.step(before, now, visit.cost).decision, subject.step(Word::REST, now, visit.cost).decision);
+        prop_assert_eq!(
+            subject.step(before, now, visit.cost).decision,
+            subject.step(Word::REST, now, visit.cost).decision
+        );
     }
     Ok(())
 }

@@ -167,7 +167,10 @@ pub(crate) fn anchors() -> impl Strategy<Value = Anchor> {
     let year = 31_556_952_000_000_000u64;
     let wall = (35 * year..70 * year).prop_map(Wall::from_unix_nanos);
     let tick = prop_oneof![Just(0), 0..year].prop_map(Tick::from_nanos);
-    prop_oneof![Just(Anchor::default()), (tick, wall).prop_map(|(tick, wall)| Anchor { tick, wall })]
+    prop_oneof![
+        Just(Anchor::default()),
+        (tick, wall).prop_map(|(tick, wall)| Anchor { tick, wall })
+    ]
 }
 
 /// The numbers of a quota, before anybody has checked them.

@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tollgate_core::{Decision, Step, Tick, Word};
+use tollgate_core::{Decision, Rate, Step, Tick, Word};
 
 use crate::subject::Subject;
 
-/// So many times as many cases as usual: 256, or what `PROPTEST_CASES` says.
+/// So many times 256 cases, unless `PROPTEST_CASES` says how many.
 pub(crate) fn cases(times: u32) -> ProptestConfig {
-    let usual = ProptestConfig::default();
-    ProptestConfig { cases: usual.cases * times, ..usual }
+    ProptestConfig::with_cases(256 * times)
 }
 
 /// One request: so long after the last one, at such a cost.
@@ -74,9 +73,12 @@ pub(crate) fn walk(
     let (mut word, mut front) = (Word::REST, start);
     let mut last = subject.peek(word, front);
     for request in requests {
-        front = front.after(request.pause.length(subject, &last));
-        let now = earlier(front, request.behind.map_or(Duration::ZERO, |by| by.length(subject, &last)));
-        let cost = request.cost.tokens(subject, word, now);
+        front = front.after(request.pause.length(subject.rate(), &last));
+        let now = earlier(
+            front,
+            request.behind.map_or(Duration::ZERO, |by| by.length(subject.rate(), &last)),
+        );
+        let cost = request.cost.tokens(subject.peek(word, now));
         let step = subject.step(word, now, cost);
         visit(&Visit { before: word, now, cost, step })?;
         (word, last) = (step.word, step.decision);
@@ -109,15 +111,13 @@ impl Pause {
         }
     }
 
-    pub(crate) fn length(self, subject: &Subject, last: &Decision) -> Duration {
+    pub(crate) fn length(self, rate: Rate, last: &Decision) -> Duration {
         let retry = last.retry_after().unwrap_or_default();
-        let period = u128::from(subject.period());
+        let period = rate.period().as_duration().as_nanos();
         let nanos = match self {
             Self::Nanos(nanos) => u128::from(nanos),
             Self::Period(share) => (period * u128::from(share)) >> 16,
-            Self::Token(share) => {
-                ((period * u128::from(share)) >> 16) / u128::from(subject.rate().count())
-            }
+            Self::Token(share) => ((period * u128::from(share)) >> 16) / u128::from(rate.count()),
             Self::Retry => retry.as_nanos(),
             Self::BeforeRetry => retry.as_nanos().saturating_sub(1),
             Self::Reset => last.reset_after().as_nanos(),
@@ -143,15 +143,15 @@ impl Cost {
         }
     }
 
-    pub(crate) fn tokens(self, subject: &Subject, word: Word, now: Tick) -> u64 {
-        let capacity = u128::from(subject.capacity());
+    /// The cost of a request to which the limit would say `peek`.
+    pub(crate) fn tokens(self, peek: Decision) -> u64 {
         match self {
             Self::Tokens(tokens) => tokens,
-            Self::Share(share) => ((capacity * u128::from(share)) >> 16) as u64,
-            Self::Remaining => subject.remaining(word, now),
-            Self::OneMore => subject.remaining(word, now) + 1,
-            Self::Capacity => subject.capacity(),
-            Self::Beyond => subject.capacity() + 1,
+            Self::Share(share) => ((u128::from(peek.limit()) * u128::from(share)) >> 16) as u64,
+            Self::Remaining => peek.remaining(),
+            Self::OneMore => peek.remaining() + 1,
+            Self::Capacity => peek.limit(),
+            Self::Beyond => peek.limit() + 1,
         }
     }
 }

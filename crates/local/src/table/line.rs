@@ -14,11 +14,11 @@
 
 use tollgate_core::{Decision, Step, Tick, Word};
 
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::table::Spend;
 
 /// Slots in a line. Models with loom have fewer, to have fewer interleavings.
-pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 5 };
+pub(crate) const SLOTS: usize = if cfg!(loom) { 1 } else { 5 };
 
 #[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Default)]
@@ -35,21 +35,21 @@ const _: () = assert!(size_of::<Line>() == 64);
 pub(crate) struct Tag(u32);
 
 /// What came of trying to decide at one line.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attempt {
-    /// Decided.
-    Done(Decision),
+    /// Decided: the answer is where the caller wanted it.
+    Done,
     /// The key has no state here that can be used.
     Absent,
     /// Somebody else changed the state at the same time.
     Contended,
 }
 
-/// What a line holds of one key.
-pub(crate) enum Found {
-    /// The slot with its state.
-    Owned(usize),
-    /// A slot that is passing to it, and the claim.
-    Claimed(usize, Claim),
+/// A slot with the state that was read from it, which belonged to the key that looked.
+#[derive(Clone, Copy)]
+struct Own {
+    slot: usize,
+    word: Word,
 }
 
 /// The state of a slot that is passing to another key: the new tag, and how often somebody asked
@@ -72,6 +72,13 @@ pub(crate) struct Survey {
     pub(crate) vacancy: Option<Vacancy>,
 }
 
+impl Vacancy {
+    /// Whether a key has stood here before.
+    pub(crate) fn is_used(&self) -> bool {
+        self.word != Word::REST
+    }
+}
+
 impl Tag {
     #[inline]
     pub(crate) const fn new(hash: u64) -> Self {
@@ -89,7 +96,7 @@ impl Claim {
         if bits >= Word::END { Some(Self(bits)) } else { None }
     }
 
-    const fn tag(self) -> Tag {
+    pub(crate) const fn tag(self) -> Tag {
         Tag(self.0 as u32)
     }
 
@@ -105,46 +112,60 @@ impl Claim {
 impl Line {
     /// Decides at this line if the key is here, and nobody interferes.
     #[inline(always)]
-    pub(crate) fn attempt(&self, tag: Tag, spend: &Spend<'_>) -> Attempt {
-        self.attempt_with(tag, |word| Some(spend.step(word)))
+    pub(crate) fn attempt(&self, tag: Tag, spend: &Spend<'_>, answer: &mut Decision) -> Attempt {
+        let Some(own) = self.find(tag).and_then(|slot| self.own(slot, tag)) else {
+            return Attempt::Absent;
+        };
+        let step = spend.step(own.word);
+        *answer = step.decision;
+        self.replace(own, tag, step.word)
     }
 
-    /// Applies `step` to the state of the key if it is here. `step` may decline.
-    #[inline(always)]
+    /// Puts what `change` makes of it in place of the key's state, if it is here. `change` may
+    /// decline.
     pub(crate) fn attempt_with(
         &self,
         tag: Tag,
-        step: impl FnOnce(Word) -> Option<Step>,
+        change: impl FnOnce(Word) -> Option<Word>,
     ) -> Attempt {
         match self.find(tag) {
-            Some(slot) => self.attempt_at(slot, tag, step),
+            Some(slot) => self.attempt_at(slot, tag, change),
             None => Attempt::Absent,
         }
     }
 
-    /// Applies `step` to the state of a slot if it still belongs to the key. `step` may decline.
-    #[inline(always)]
+    /// Puts what `change` makes of it in place of a slot's state, if it still belongs to the key.
     pub(crate) fn attempt_at(
         &self,
         slot: usize,
         tag: Tag,
-        step: impl FnOnce(Word) -> Option<Step>,
+        change: impl FnOnce(Word) -> Option<Word>,
     ) -> Attempt {
-        let state = &self.states[slot];
-        let bits = state.load(Ordering::Acquire);
-        let Some(word) = Word::from_bits(bits) else { return Attempt::Absent };
-        if self.tag(slot) != tag {
-            return Attempt::Absent;
+        let own = self.own(slot, tag);
+        match own.and_then(|own| Some((own, change(own.word)?))) {
+            Some((own, new)) => self.replace(own, tag, new),
+            None => Attempt::Absent,
         }
-        let Some(step) = step(word) else { return Attempt::Absent };
-        if step.word == word {
-            return Attempt::Done(step.decision);
+    }
+
+    /// The state of a slot, if it is a state and belongs to the key.
+    #[inline(always)]
+    fn own(&self, slot: usize, tag: Tag) -> Option<Own> {
+        let word = Word::from_bits(self.states[slot].load(Ordering::Acquire))?;
+        (self.tag(slot) == tag).then_some(Own { slot, word })
+    }
+
+    #[inline(always)]
+    fn replace(&self, own: Own, tag: Tag, new: Word) -> Attempt {
+        if new == own.word {
+            return Attempt::Done;
         }
-        let new = step.word.bits();
-        match state.compare_exchange(bits, new, Ordering::AcqRel, Ordering::Acquire) {
+        let (old, new) = (own.word.bits(), new.bits());
+        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+        match self.states[own.slot].compare_exchange(old, new, success, failure) {
             // A refund or a reset can make an old state come again, under another key. Then that
             // key was charged, which is safe, and ours was not, so it has to be.
-            Ok(_) if self.tag(slot) == tag => Attempt::Done(step.decision),
+            Ok(_) if self.tag(own.slot) == tag => Attempt::Done,
             Ok(_) => Attempt::Absent,
             Err(_) => Attempt::Contended,
         }
@@ -153,9 +174,7 @@ impl Line {
     /// The state of the key, if it is here.
     #[inline]
     pub(crate) fn read(&self, tag: Tag) -> Option<Word> {
-        let slot = self.find(tag)?;
-        let word = Word::from_bits(self.states[slot].load(Ordering::Acquire))?;
-        (self.tag(slot) == tag).then_some(word)
+        self.own(self.find(tag)?, tag).map(|own| own.word)
     }
 
     #[inline(always)]
@@ -172,19 +191,12 @@ impl Line {
         Tag(self.tags[slot].load(Ordering::Acquire))
     }
 
-    /// What this line holds of the key, claims included; `except` is not looked at. Together with
-    /// claims, which are sequentially consistent too, this decides who of two claimers of one key
-    /// was first.
-    pub(crate) fn look(&self, tag: Tag, except: Option<usize>) -> Option<Found> {
-        (0..SLOTS).filter(|slot| Some(*slot) != except).find_map(|slot| {
-            let bits = self.states[slot].load(Ordering::SeqCst);
-            match Claim::from_bits(bits) {
-                Some(claim) => (claim.tag() == tag).then_some(Found::Claimed(slot, claim)),
-                None => {
-                    (self.tags[slot].load(Ordering::SeqCst) == tag.0).then_some(Found::Owned(slot))
-                }
-            }
-        })
+    /// The claim on a slot, if it is passing to another key, or else its owner.
+    pub(crate) fn owner(&self, slot: usize) -> Result<Tag, Claim> {
+        match Claim::from_bits(self.states[slot].load(Ordering::Acquire)) {
+            Some(claim) => Err(claim),
+            None => Ok(self.tag(slot)),
+        }
     }
 
     pub(crate) fn survey(&self, now: Tick) -> Survey {
@@ -202,16 +214,19 @@ impl Line {
         survey
     }
 
-    /// Takes a slot at rest out of service for `tag`. `false` if its state has changed.
+    /// Takes a slot at rest out of service for `tag`. `false` if its state has changed. What the
+    /// caller reads afterwards, it reads after the claim can be seen by others.
     pub(crate) fn claim(&self, vacancy: Vacancy, tag: Tag) -> bool {
         let (old, new) = (vacancy.word.bits(), Claim::new(tag).0);
-        let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
-        self.states[vacancy.slot].compare_exchange(old, new, success, failure).is_ok()
+        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+        let claimed = self.states[vacancy.slot].compare_exchange(old, new, success, failure);
+        fence(Ordering::SeqCst);
+        claimed.is_ok()
     }
 
     /// Gives a claimed slot back to the key it was taken from, which was at rest.
     pub(crate) fn abandon(&self, vacancy: Vacancy) {
-        self.states[vacancy.slot].store(vacancy.word.bits(), Ordering::SeqCst);
+        self.states[vacancy.slot].store(vacancy.word.bits(), Ordering::Release);
     }
 
     /// Makes a claimed slot the key's own, with the state that `step` gives it. `step` runs again
@@ -222,12 +237,12 @@ impl Line {
         tag: Tag,
         mut step: impl FnMut() -> Step,
     ) -> Decision {
-        self.tags[slot].store(tag.0, Ordering::SeqCst);
+        self.tags[slot].store(tag.0, Ordering::Release);
         let state = &self.states[slot];
-        let mut claim = state.load(Ordering::SeqCst);
+        let mut claim = state.load(Ordering::Acquire);
         loop {
             let Step { word, decision } = step();
-            let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
+            let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
             match state.compare_exchange(claim, word.bits(), success, failure) {
                 Ok(_) => return decision,
                 Err(nudged) => claim = nudged,
@@ -238,7 +253,7 @@ impl Line {
     /// Asks a claimer for another look at the sketch. `false` if the claim has changed.
     pub(crate) fn nudge(&self, slot: usize, claim: Claim) -> bool {
         let Some(nudged) = claim.nudged() else { return false };
-        let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
+        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
         self.states[slot].compare_exchange(claim.0, nudged.0, success, failure).is_ok()
     }
 

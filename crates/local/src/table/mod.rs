@@ -10,7 +10,9 @@
 
 mod line;
 
-pub(crate) use line::{Attempt, Found, Line, SLOTS, Tag, Vacancy};
+pub(crate) use line::{Attempt, Claim, Line, SLOTS, Tag, Vacancy};
+
+use line::Survey;
 
 use tollgate_core::{Machine, Phase, Step, Tick, Word};
 
@@ -34,18 +36,15 @@ pub struct Table {
 ///
 /// ```
 /// use tollgate_local::{Table, TableError};
-/// assert!(matches!(Table::with_keys(0), Err(TableError::TooSmall { .. })));
+/// assert!(matches!(Table::with_keys(0), Err(TableError::TooSmall)));
 /// assert!(matches!(Table::with_keys(usize::MAX), Err(TableError::TooLarge { .. })));
 /// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
     /// The caller asked for too little.
-    #[error("a table needs room for at least {min} keys or {} bytes", min * 64)]
-    TooSmall {
-        /// The fewest keys.
-        min: usize,
-    },
+    #[error("a table needs room for at least one key, or 128 bytes")]
+    TooSmall,
     /// The caller asked for too much.
     #[error("a table holds at most {max} keys")]
     TooLarge {
@@ -78,7 +77,7 @@ impl Table {
     /// ```
     pub fn with_keys(keys: usize) -> Result<Self, TableError> {
         if keys == 0 {
-            return Err(TableError::TooSmall { min: 1 });
+            return Err(TableError::TooSmall);
         }
         if keys > Self::MAX_KEYS {
             return Err(TableError::TooLarge { max: Self::MAX_KEYS });
@@ -100,12 +99,14 @@ impl Table {
             return Err(TableError::TooLarge { max: Self::MAX_KEYS });
         }
         match lines {
-            0 => Err(TableError::TooSmall { min: 1 }),
+            0 | 1 => Err(TableError::TooSmall),
             lines => Self::with_lines(lines),
         }
     }
 
     fn with_lines(lines: usize) -> Result<Self, TableError> {
+        // The two lines of a key are never the same.
+        let lines = lines.max(2);
         let bytes = lines.saturating_mul(size_of::<Line>());
         let lines =
             Lines::try_new(lines).map_err(|source| TableError::NoMemory { bytes, source })?;
@@ -170,6 +171,31 @@ impl std::fmt::Debug for Table {
     }
 }
 
+/// A slot as one key sees it. Spots are ordered, the same for everybody who looks for the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Spot {
+    which: Which,
+    pub(crate) slot: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Which {
+    First,
+    Second,
+}
+
+impl Which {
+    const BOTH: [Self; 2] = [Self::First, Self::Second];
+}
+
+/// What a table holds of a key.
+pub(crate) enum Found {
+    /// A slot with its state.
+    Owned(Spot),
+    /// A slot that is passing to it, and the claim.
+    Claimed(Spot, Claim),
+}
+
 /// The two lines of a key.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
@@ -208,24 +234,39 @@ impl<'a> Place<'a> {
         self.first().read(self.tag).or_else(|| self.second().read(self.tag))
     }
 
-    /// What there is of the key, claims included, but not the slot `except`.
-    pub(crate) fn look(&self, except: Option<(&Line, usize)>) -> Option<(&'a Line, Found)> {
-        let lines = [self.first(), self.second()];
-        lines.into_iter().find_map(|line| {
-            let except = except.filter(|(own, _)| std::ptr::eq(*own, line)).map(|(_, slot)| slot);
-            Some((line, line.look(self.tag, except)?))
+    /// What there is of the key, claims included, but not in the spot `except`.
+    pub(crate) fn look(&self, except: Option<Spot>) -> Option<Found> {
+        let spots = Which::BOTH
+            .into_iter()
+            .flat_map(|which| (0..SLOTS).map(move |slot| Spot { which, slot }));
+        spots.filter(|spot| Some(*spot) != except).find_map(|spot| {
+            match self.line(spot).owner(spot.slot) {
+                Ok(tag) => (tag == self.tag).then_some(Found::Owned(spot)),
+                Err(claim) => (claim.tag() == self.tag).then_some(Found::Claimed(spot, claim)),
+            }
         })
     }
 
+    #[inline]
+    pub(crate) fn line(&self, spot: Spot) -> &'a Line {
+        match spot.which {
+            Which::First => self.first(),
+            Which::Second => self.second(),
+        }
+    }
+
     /// The slot for a new key, or `None` if all are live.
-    pub(crate) fn vacancy(&self, now: Tick) -> Option<(&'a Line, Vacancy)> {
-        let (first, second) = (self.first(), self.second());
-        let (one, two) = (first.survey(now), second.survey(now));
+    pub(crate) fn vacancy(&self, now: Tick) -> Option<(Spot, Vacancy)> {
+        let (one, two) = (self.first().survey(now), self.second().survey(now));
         // The last slot of a line is kept for keys whose other line is full as well.
         let crowded = one.live >= SLOTS - 1 && two.live < one.live;
-        let one = one.vacancy.map(|vacancy| (first, vacancy));
-        let two = two.vacancy.map(|vacancy| (second, vacancy));
-        if crowded { two.or(one) } else { one.or(two) }
+        // A key that is at rest now may come back, so slots nobody has used yet come first.
+        let used = |survey: &Survey| survey.vacancy.is_some_and(|vacancy| vacancy.is_used());
+        let second_is_new = used(&one) && !used(&two);
+        let spot = |which| move |vacancy: Vacancy| (Spot { which, slot: vacancy.slot }, vacancy);
+        let one = one.vacancy.map(spot(Which::First));
+        let two = two.vacancy.map(spot(Which::Second));
+        if crowded || second_is_new { two.or(one) } else { one.or(two) }
     }
 }
 
@@ -244,7 +285,8 @@ impl Spend<'_> {
         self.machine.step(word, self.now, self.cost, self.phase)
     }
 
-    pub(crate) fn charge(&self, word: Word) -> Word {
-        self.machine.charge(word, self.now, self.cost, self.phase)
+    /// The state if this had not been spent.
+    pub(crate) fn undone(&self, word: Word) -> Word {
+        self.machine.undo(word, self.now, self.now, self.cost, self.phase)
     }
 }

@@ -1,0 +1,618 @@
+//! Several limits for one request: all of them must allow it, or none is spent.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tollgate_core::{Decision, Limit, Tick};
+use tollgate_local::{
+    Clock, Counters, HeavyKey, HeavyKeys, Key, KeyHash, Seed, SystemClock, Table,
+};
+
+use crate::error::Error;
+use crate::size::Size;
+use crate::stats::Stats;
+
+/// Keeps several limits, of which a request meets any number.
+///
+/// A request passes if all the limits it meets allow it. If one denies it, it spends nothing from
+/// the others, also when threads race.
+///
+/// ```
+/// use std::net::IpAddr;
+/// use tollgate::{Gate, Limit};
+///
+/// let mut builder = Gate::builder();
+/// let per_user = builder.limit("per-user", Limit::token_bucket("100/min")?);
+/// let per_ip = builder.limit("per-ip", Limit::sliding_window("600/min")?);
+/// let global = builder.limit("global", Limit::token_bucket("10k/s")?);
+/// let gate = builder.build()?;
+///
+/// let (user, ip) = ("alice", "192.0.2.7".parse::<IpAddr>().expect("an address"));
+/// let answer = gate.check(&[per_user.charge(&user), per_ip.charge(&ip), global.charge(&())]);
+/// assert!(answer.is_allowed());
+/// assert_eq!(gate.name(answer.limit()), "per-user", "the strictest: 99 remain");
+/// assert_eq!(answer.decision().remaining(), 99);
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Gate<C = SystemClock> {
+    limits: Box<[Entry]>,
+    table: Arc<Table>,
+    seed: Seed,
+    clock: C,
+}
+
+#[derive(Debug)]
+struct Entry {
+    name: String,
+    limit: Limit,
+    counters: Counters,
+    heavy: HeavyKeys,
+}
+
+/// Makes a [`Gate`].
+///
+/// ```
+/// use tollgate::{Gate, Limit, ManualClock};
+/// let mut builder = Gate::builder().keys(1_000_000).clock(ManualClock::new());
+/// let per_user = builder.limit("per-user", Limit::token_bucket("100/min")?);
+/// let gate = builder.build()?;
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct GateBuilder<C = SystemClock> {
+    limits: Vec<(String, Limit)>,
+    size: Size,
+    seed: Option<Seed>,
+    clock: C,
+}
+
+/// Names a limit of the gate that made it.
+///
+/// ```
+/// use tollgate::{Gate, Limit};
+/// let mut builder = Gate::builder();
+/// let per_user = builder.limit("per-user", Limit::token_bucket("100/min")?);
+/// assert_eq!(builder.build()?.name(per_user), "per-user");
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LimitId(usize);
+
+/// What a request spends from one limit.
+///
+/// ```
+/// use tollgate::{Gate, Limit};
+/// let mut builder = Gate::builder();
+/// let points = builder.limit("points", Limit::token_bucket("1000/min")?);
+/// let gate = builder.build()?;
+/// let answer = gate.check(&[points.charge(&"alice").cost(250)]);
+/// assert_eq!(answer.decision().remaining(), 750);
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Charge<'a> {
+    limit: LimitId,
+    key: &'a dyn Key,
+    cost: u64,
+}
+
+impl std::fmt::Debug for Charge<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { limit, key, cost } = self;
+        let key = key.label();
+        f.debug_struct("Charge")
+            .field("limit", limit)
+            .field("key", &key)
+            .field("cost", cost)
+            .finish()
+    }
+}
+
+impl LimitId {
+    /// A request of cost 1 for this key.
+    ///
+    /// ```
+    /// # use tollgate::{Gate, Limit};
+    /// # let mut builder = Gate::builder();
+    /// # let per_user = builder.limit("per-user", Limit::token_bucket("100/min")?);
+    /// let charge = per_user.charge(&"alice");
+    /// assert!(format!("{charge:?}").contains("alice"));
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn charge<K: Key>(self, key: &K) -> Charge<'_> {
+        Charge { limit: self, key, cost: 1 }
+    }
+}
+
+impl Charge<'_> {
+    /// The same at another cost.
+    ///
+    /// ```
+    /// # use tollgate::{Gate, Limit};
+    /// # let mut builder = Gate::builder();
+    /// # let per_user = builder.limit("per-user", Limit::token_bucket("100/min")?);
+    /// let charge = per_user.charge(&"alice").cost(5);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    #[must_use]
+    pub const fn cost(mut self, cost: u64) -> Self {
+        self.cost = cost;
+        self
+    }
+}
+
+/// What all the limits of a request say together.
+///
+/// ```
+/// # use tollgate::{Gate, Limit};
+/// # let mut builder = Gate::builder();
+/// let a = builder.limit("a", Limit::token_bucket("5/min")?);
+/// let b = builder.limit("b", Limit::token_bucket("2/min")?);
+/// let answer = builder.build()?.check(&[a.charge(&"alice"), b.charge(&"alice")]);
+/// assert_eq!(answer.limit(), b, "the strictest decides what is reported");
+/// let remaining: Vec<u64> = answer.each().iter().map(|each| each.remaining()).collect();
+/// assert_eq!(remaining, [4, 1], "and every one can be seen");
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Answer {
+    decision: Decision,
+    limit: LimitId,
+    each: SmallVec<[Decision; 8]>,
+}
+
+impl Answer {
+    /// Whether the request may pass.
+    ///
+    /// ```
+    /// # use tollgate::{Gate, Limit};
+    /// # let mut builder = Gate::builder();
+    /// # let a = builder.limit("a", Limit::token_bucket("5/min")?);
+    /// assert!(builder.build()?.check(&[a.charge(&"alice")]).is_allowed());
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub const fn is_allowed(&self) -> bool {
+        self.decision.is_allowed()
+    }
+
+    /// The strictest decision.
+    ///
+    /// ```
+    /// # use tollgate::{Gate, Limit};
+    /// # let mut builder = Gate::builder();
+    /// # let a = builder.limit("a", Limit::token_bucket("5/min")?);
+    /// assert_eq!(builder.build()?.check(&[a.charge(&"alice")]).decision().remaining(), 4);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub const fn decision(&self) -> Decision {
+        self.decision
+    }
+
+    /// The limit that made the strictest decision.
+    ///
+    /// ```
+    /// # use tollgate::{Gate, Limit};
+    /// # let mut builder = Gate::builder();
+    /// # let a = builder.limit("a", Limit::token_bucket("5/min")?);
+    /// assert_eq!(builder.build()?.check(&[a.charge(&"alice")]).limit(), a);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub const fn limit(&self) -> LimitId {
+        self.limit
+    }
+
+    /// Every decision, in the order of the charges. If the request was denied, those that would
+    /// have allowed it say what is left to them: all of it.
+    ///
+    /// ```
+    /// # use tollgate::{Gate, Limit};
+    /// # let mut builder = Gate::builder();
+    /// # let a = builder.limit("a", Limit::token_bucket("5/min")?);
+    /// assert_eq!(builder.build()?.check(&[a.charge(&"alice")]).each().len(), 1);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn each(&self) -> &[Decision] {
+        &self.each
+    }
+
+    fn new(charges: &[Charge<'_>], each: SmallVec<[Decision; 8]>) -> Self {
+        let mut strictest = (Decision::unlimited(), LimitId(0));
+        for (index, (charge, decision)) in charges.iter().zip(&each).enumerate() {
+            if index == 0 || strictest.0.stricter(*decision) != strictest.0 {
+                strictest = (*decision, charge.limit);
+            }
+        }
+        let (decision, limit) = strictest;
+        Self { decision, limit, each }
+    }
+}
+
+impl Gate {
+    /// Starts to make a gate. There is room for 100,000 live keys of all limits together, in
+    /// 2.3 MB, unless [`GateBuilder::keys`] says otherwise.
+    ///
+    /// ```
+    /// use tollgate::{Error, Gate};
+    /// assert!(matches!(Gate::builder().build(), Err(Error::NoLimits)));
+    /// ```
+    pub fn builder() -> GateBuilder {
+        GateBuilder {
+            limits: Vec::new(),
+            size: Size::default(),
+            seed: None,
+            clock: SystemClock::new(),
+        }
+    }
+}
+
+impl<C: Clock> GateBuilder<C> {
+    /// Adds a limit under a name for people.
+    ///
+    /// ```
+    /// use tollgate::{Gate, Limit};
+    /// let mut builder = Gate::builder();
+    /// let per_user = builder.limit("per-user", Limit::token_bucket("100/min")?);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn limit(&mut self, name: impl Into<String>, limit: Limit) -> LimitId {
+        self.limits.push((name.into(), limit));
+        LimitId(self.limits.len() - 1)
+    }
+
+    /// Room for this many live keys of all limits together, at 23 bytes each.
+    ///
+    /// ```
+    /// let builder = tollgate::Gate::builder().keys(1_000_000);
+    /// ```
+    #[must_use]
+    pub fn keys(self, keys: usize) -> Self {
+        Self { size: Size::Keys(keys), ..self }
+    }
+
+    /// Room for as many live keys as fit into this many bytes.
+    ///
+    /// ```
+    /// let builder = tollgate::Gate::builder().memory(64 << 20);
+    /// ```
+    #[must_use]
+    pub fn memory(self, bytes: usize) -> Self {
+        Self { size: Size::Memory(bytes), ..self }
+    }
+
+    /// A fixed seed for the hash of keys, in place of a secret one: see
+    /// [`LimiterBuilder::seed`](crate::LimiterBuilder::seed).
+    ///
+    /// ```
+    /// let builder = tollgate::Gate::builder().seed(tollgate::Seed::new(1));
+    /// ```
+    #[must_use]
+    pub fn seed(self, seed: Seed) -> Self {
+        Self { seed: Some(seed), ..self }
+    }
+
+    /// Another clock.
+    ///
+    /// ```
+    /// let builder = tollgate::Gate::builder().clock(tollgate::ManualClock::new());
+    /// ```
+    #[must_use]
+    pub fn clock<D: Clock>(self, clock: D) -> GateBuilder<D> {
+        let Self { limits, size, seed, .. } = self;
+        GateBuilder { limits, size, seed, clock }
+    }
+
+    /// Makes the gate.
+    ///
+    /// ```
+    /// use tollgate::{Error, Gate, Limit};
+    /// let mut builder = Gate::builder();
+    /// builder.limit("a", Limit::token_bucket("1/s")?);
+    /// builder.limit("a", Limit::token_bucket("2/s")?);
+    /// assert!(matches!(builder.build(), Err(Error::SameName { .. })));
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn build(self) -> Result<Gate<C>, Error> {
+        let Self { limits, size, seed, clock } = self;
+        if limits.is_empty() {
+            return Err(Error::NoLimits);
+        }
+        let table = size.table()?;
+        let seed = seed.unwrap_or_else(Seed::random);
+        let anchor = clock.anchor();
+        let mut entries: Vec<Entry> = Vec::with_capacity(limits.len());
+        for (index, (name, limit)) in limits.into_iter().enumerate() {
+            if entries.iter().any(|entry| entry.name == name) {
+                return Err(Error::SameName { name });
+            }
+            let counters = Counters::new(&table, &limit, anchor, seed.number(index as u64));
+            entries.push(Entry { name, limit, counters, heavy: HeavyKeys::default() });
+        }
+        Ok(Gate { limits: entries.into(), table, seed, clock })
+    }
+}
+
+impl<C: Clock> Gate<C> {
+    /// Lets a request pass if all the limits it meets allow it; otherwise it spends nothing.
+    /// Up to eight charges allocate nothing. A request that meets no limit passes.
+    ///
+    /// # Panics
+    ///
+    /// If a charge is of a limit of another gate, which this one does not have.
+    ///
+    /// ```
+    /// use tollgate::{Gate, Limit};
+    /// let mut builder = Gate::builder();
+    /// let user = builder.limit("user", Limit::token_bucket("5/min")?);
+    /// let login = builder.limit("login", Limit::sliding_log("1/min")?);
+    /// let gate = builder.build()?;
+    /// let request = [user.charge(&"alice"), login.charge(&"alice")];
+    /// assert!(gate.check(&request).is_allowed());
+    /// let denied = gate.check(&request);
+    /// assert_eq!(gate.name(denied.limit()), "login");
+    /// assert_eq!(denied.each()[0].remaining(), 4, "the denied request took nothing from `user`");
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn check(&self, charges: &[Charge<'_>]) -> Answer {
+        let hashes: SmallVec<[KeyHash; 8]> =
+            charges.iter().map(|charge| charge.key.hash(&self.seed)).collect();
+        for (charge, hash) in charges.iter().zip(&hashes) {
+            self.entry(charge.limit).counters.prefetch(*hash);
+        }
+        let now = self.clock.now();
+        let answer = match charges {
+            [_] | [] => Answer::new(charges, self.spend_each(charges, &hashes, now)),
+            _ => self.check_all(charges, &hashes, now),
+        };
+        for ((charge, hash), decision) in charges.iter().zip(&hashes).zip(answer.each()) {
+            let heavy = &self.entry(charge.limit).heavy;
+            heavy.count(*hash, !decision.is_allowed(), || charge.key.label());
+        }
+        answer
+    }
+
+    /// What [`check`](Self::check) would answer, without spending.
+    ///
+    /// # Panics
+    ///
+    /// If a charge is of a limit of another gate, which this one does not have.
+    ///
+    /// ```
+    /// # use tollgate::{Gate, Limit};
+    /// # let mut builder = Gate::builder();
+    /// # let a = builder.limit("a", Limit::token_bucket("5/min")?);
+    /// let gate = builder.build()?;
+    /// assert_eq!(gate.peek(&[a.charge(&"alice")]).decision().remaining(), 5);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn peek(&self, charges: &[Charge<'_>]) -> Answer {
+        let now = self.clock.now();
+        let each = charges.iter().map(|charge| {
+            let hash = charge.key.hash(&self.seed);
+            self.entry(charge.limit).counters.peek(hash, charge.cost, now)
+        });
+        Answer::new(charges, each.collect())
+    }
+
+    /// Gives back what a request has spent: see [`Limiter::refund`](crate::Limiter::refund).
+    ///
+    /// # Panics
+    ///
+    /// If a charge is of a limit of another gate, which this one does not have.
+    ///
+    /// ```
+    /// # use tollgate::{Gate, Limit};
+    /// # let mut builder = Gate::builder();
+    /// # let a = builder.limit("a", Limit::token_bucket("5/min")?);
+    /// let gate = builder.build()?;
+    /// let request = [a.charge(&"alice").cost(3)];
+    /// gate.check(&request);
+    /// gate.refund(&request);
+    /// assert_eq!(gate.peek(&request).decision().remaining(), 5);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn refund(&self, charges: &[Charge<'_>]) {
+        let now = self.clock.now();
+        for charge in charges {
+            let hash = charge.key.hash(&self.seed);
+            self.entry(charge.limit).counters.refund(hash, charge.cost, now);
+        }
+    }
+
+    /// Gives a key its whole budget of one limit back: see
+    /// [`Limiter::reset`](crate::Limiter::reset).
+    ///
+    /// # Panics
+    ///
+    /// If the limit is of another gate, and this one does not have it.
+    ///
+    /// ```
+    /// # use tollgate::{Gate, Limit};
+    /// # let mut builder = Gate::builder();
+    /// # let a = builder.limit("a", Limit::token_bucket("5/min")?);
+    /// let gate = builder.build()?;
+    /// assert!(gate.reset(a, "alice"));
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn reset<K: Key + ?Sized>(&self, limit: LimitId, key: &K) -> bool {
+        self.entry(limit).counters.reset(key.hash(&self.seed), self.clock.now())
+    }
+
+    /// The keys of a limit that come most often, by estimate.
+    ///
+    /// # Panics
+    ///
+    /// If the limit is of another gate, and this one does not have it.
+    ///
+    /// ```
+    /// # use tollgate::{Gate, Limit};
+    /// # let mut builder = Gate::builder();
+    /// # let a = builder.limit("a", Limit::token_bucket("5/min")?);
+    /// let gate = builder.build()?;
+    /// gate.check(&[a.charge(&"alice")]);
+    /// assert_eq!(gate.top(a, 1)[0].key, "alice");
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn top(&self, limit: LimitId, n: usize) -> Vec<HeavyKey> {
+        self.entry(limit).heavy.top(n)
+    }
+
+    /// The keys of a limit that it denied most often, by estimate.
+    ///
+    /// # Panics
+    ///
+    /// If the limit is of another gate, and this one does not have it.
+    ///
+    /// ```
+    /// # use tollgate::{Gate, Limit};
+    /// # let mut builder = Gate::builder();
+    /// # let a = builder.limit("a", Limit::token_bucket("5/min")?);
+    /// assert!(builder.build()?.top_denied(a, 1).is_empty());
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn top_denied(&self, limit: LimitId, n: usize) -> Vec<HeavyKey> {
+        self.entry(limit).heavy.top_denied(n)
+    }
+
+    /// The name of a limit.
+    ///
+    /// # Panics
+    ///
+    /// If the limit is of another gate, and this one does not have it.
+    ///
+    /// ```
+    /// # use tollgate::{Gate, Limit};
+    /// # let mut builder = Gate::builder();
+    /// # let a = builder.limit("a", Limit::token_bucket("5/min")?);
+    /// assert_eq!(builder.build()?.name(a), "a");
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn name(&self, limit: LimitId) -> &str {
+        &self.entry(limit).name
+    }
+
+    /// A limit of the gate.
+    ///
+    /// # Panics
+    ///
+    /// If the limit is of another gate, and this one does not have it.
+    ///
+    /// ```
+    /// # use tollgate::{Gate, Limit};
+    /// # let mut builder = Gate::builder();
+    /// # let a = builder.limit("a", Limit::token_bucket("5/min")?);
+    /// assert_eq!(builder.build()?.limit(a).quota().to_string(), "5/min");
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn limit(&self, limit: LimitId) -> &Limit {
+        &self.entry(limit).limit
+    }
+
+    /// How the gate is doing.
+    ///
+    /// ```
+    /// # use tollgate::{Gate, Limit};
+    /// # let mut builder = Gate::builder();
+    /// # let a = builder.limit("a", Limit::token_bucket("5/min")?);
+    /// assert_eq!(builder.build()?.stats().overflowed, 0);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn stats(&self) -> Stats {
+        let counters = self.limits.iter().map(|entry| &entry.counters);
+        Stats::new(&self.table, counters, 0, self.clock.now())
+    }
+
+    /// The clock.
+    ///
+    /// ```
+    /// # use tollgate::{Clock, Gate, Limit};
+    /// # let mut builder = Gate::builder();
+    /// # let a = builder.limit("a", Limit::token_bucket("5/min")?);
+    /// let now = builder.build()?.clock().now();
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// Looks first, and spends only if everybody agrees: so a denial, the usual reason to stop,
+    /// touches nothing. Where a race makes a limit change its mind in between, what was spent is
+    /// taken back.
+    fn check_all(&self, charges: &[Charge<'_>], hashes: &[KeyHash], now: Tick) -> Answer {
+        let looks: SmallVec<[Decision; 8]> = self
+            .counters(charges, hashes)
+            .map(|(counters, hash, cost)| counters.peek(hash, cost, now))
+            .collect();
+        if looks.iter().any(|look| !look.is_allowed()) {
+            return Answer::new(charges, looks);
+        }
+        let each = self.spend_each(charges, hashes, now);
+        if each.iter().any(|decision| !decision.is_allowed()) {
+            self.take_back(charges, hashes, now, &each);
+        }
+        Answer::new(charges, each)
+    }
+
+    /// Spends from every limit in turn up to the first denial. Limits that shape come last: a
+    /// place in their queues cannot be given back.
+    fn spend_each(
+        &self,
+        charges: &[Charge<'_>],
+        hashes: &[KeyHash],
+        mut now: Tick,
+    ) -> SmallVec<[Decision; 8]> {
+        let mut each: SmallVec<[Decision; 8]> =
+            SmallVec::from_elem(Decision::unlimited(), charges.len());
+        let mut denied = false;
+        for shaping in [false, true] {
+            for (index, (counters, hash, cost)) in self.counters(charges, hashes).enumerate() {
+                if counters.shapes() != shaping {
+                    continue;
+                }
+                each[index] = match denied {
+                    true => counters.peek(hash, cost, now),
+                    false => counters.check_with(hash, cost, &self.clock, &mut now),
+                };
+                denied |= !each[index].is_allowed();
+            }
+        }
+        each
+    }
+
+    /// Takes back what was spent before the denial.
+    fn take_back(
+        &self,
+        charges: &[Charge<'_>],
+        hashes: &[KeyHash],
+        then: Tick,
+        each: &SmallVec<[Decision; 8]>,
+    ) {
+        let now = self.clock.now();
+        for shaping in [false, true] {
+            for (index, (counters, hash, cost)) in self.counters(charges, hashes).enumerate() {
+                if counters.shapes() != shaping {
+                    continue;
+                }
+                if !each[index].is_allowed() {
+                    return;
+                }
+                counters.undo(hash, cost, then, now);
+            }
+        }
+    }
+
+    fn counters<'a>(
+        &'a self,
+        charges: &'a [Charge<'_>],
+        hashes: &'a [KeyHash],
+    ) -> impl Iterator<Item = (&'a Counters, KeyHash, u64)> {
+        charges.iter().zip(hashes).map(|(charge, hash)| {
+            let counters = &self.entry(charge.limit).counters;
+            (counters, *hash, charge.cost)
+        })
+    }
+
+    fn entry(&self, limit: LimitId) -> &Entry {
+        &self.limits[limit.0]
+    }
+}

@@ -1,0 +1,383 @@
+//! One limit, many keys.
+
+use std::sync::Arc;
+
+use tollgate_core::{Decision, Limit, Tick};
+use tollgate_local::{
+    Clock, Counters, HeavyKey, HeavyKeys, Key, Seed, SystemClock, Table, Timer, WaitError,
+    WaitingRoom,
+};
+
+use crate::error::Error;
+use crate::size::Size;
+use crate::stats::Stats;
+
+/// Keeps one limit for any number of keys.
+///
+/// A limiter is shared between threads as it is, behind an `Arc` or in a `static`: deciding takes
+/// `&self`, no lock, and no allocation.
+///
+/// ```
+/// use tollgate::Limiter;
+///
+/// let limiter = Limiter::new("100/min")?;
+/// let decision = limiter.check("alice");
+/// assert!(decision.is_allowed());
+/// assert_eq!(decision.remaining(), 99);
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Limiter<C = SystemClock> {
+    limit: Limit,
+    counters: Counters,
+    table: Arc<Table>,
+    seed: Seed,
+    heavy: HeavyKeys,
+    room: WaitingRoom,
+    clock: C,
+}
+
+/// Makes a [`Limiter`] with other memory, clock or seed than the usual ones.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Limit, Limiter, ManualClock};
+///
+/// let clock = ManualClock::new();
+/// let limiter = Limiter::builder(Limit::sliding_window("1/s")?)
+///     .keys(10_000)
+///     .clock(clock.clone())
+///     .build()?;
+/// assert!(limiter.check("alice").is_allowed());
+/// assert!(!limiter.check("alice").is_allowed());
+/// clock.advance(Duration::from_secs(2));
+/// assert!(limiter.check("alice").is_allowed());
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a builder makes nothing until `build`"]
+pub struct LimiterBuilder<C = SystemClock> {
+    limit: Limit,
+    size: Size,
+    seed: Option<Seed>,
+    waiting: usize,
+    clock: C,
+}
+
+impl Limiter {
+    /// A limiter for a limit, a quota or the text of one, which then means a token bucket. There
+    /// is room for 100,000 live keys in 2.3 MB; for more, see [`Limiter::builder`].
+    ///
+    /// ```
+    /// use tollgate::{Limit, Limiter};
+    /// let per_minute = Limiter::new("100/min burst 20")?;
+    /// let logins = Limiter::new(Limit::sliding_log("10/15min")?)?;
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn new<L: TryInto<Limit>>(limit: L) -> Result<Self, Error>
+    where
+        Error: From<L::Error>,
+    {
+        Self::builder(limit.try_into()?).build()
+    }
+
+    /// Starts to make a limiter.
+    ///
+    /// ```
+    /// use tollgate::{Limit, Limiter};
+    /// let limiter = Limiter::builder(Limit::token_bucket("5/s")?).keys(1_000_000).build()?;
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn builder(limit: Limit) -> LimiterBuilder {
+        let clock = SystemClock::new();
+        LimiterBuilder { limit, size: Size::default(), seed: None, waiting: 1024, clock }
+    }
+}
+
+impl<C: Clock> LimiterBuilder<C> {
+    /// Room for this many live keys, at 23 bytes each. If more are live at once, the excess is
+    /// counted together, too high and never too low.
+    ///
+    /// ```
+    /// use tollgate::{Limit, Limiter};
+    /// assert!(Limiter::builder(Limit::token_bucket("5/s")?).keys(0).build().is_err());
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn keys(self, keys: usize) -> Self {
+        Self { size: Size::Keys(keys), ..self }
+    }
+
+    /// Room for as many live keys as fit into this many bytes.
+    ///
+    /// ```
+    /// use tollgate::{Limit, Limiter};
+    /// let limiter = Limiter::builder(Limit::token_bucket("5/s")?).memory(64 << 20).build()?;
+    /// assert!(limiter.stats().keys > 2_900_000);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn memory(self, bytes: usize) -> Self {
+        Self { size: Size::Memory(bytes), ..self }
+    }
+
+    /// A fixed seed for the hash of keys, in place of a secret one. Whoever knows it can make
+    /// keys collide: for tests, or with keys that nobody can choose.
+    ///
+    /// ```
+    /// use tollgate::{Limit, Limiter, Seed};
+    /// let limiter = Limiter::builder(Limit::token_bucket("5/s")?).seed(Seed::new(1)).build()?;
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn seed(self, seed: Seed) -> Self {
+        Self { seed: Some(seed), ..self }
+    }
+
+    /// How many requests of one key may wait at once in [`Limiter::wait`]; 1024 unless said
+    /// otherwise.
+    ///
+    /// ```
+    /// use tollgate::{Limit, Limiter};
+    /// let limiter = Limiter::builder(Limit::token_bucket("5/s")?).waiting(10).build()?;
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn waiting(self, max: usize) -> Self {
+        Self { waiting: max, ..self }
+    }
+
+    /// Another clock.
+    ///
+    /// ```
+    /// use tollgate::{Limit, Limiter, ManualClock};
+    /// let limiter = Limiter::builder(Limit::token_bucket("5/s")?).clock(ManualClock::new()).build()?;
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn clock<D: Clock>(self, clock: D) -> LimiterBuilder<D> {
+        let Self { limit, size, seed, waiting, .. } = self;
+        LimiterBuilder { limit, size, seed, waiting, clock }
+    }
+
+    /// Makes the limiter.
+    ///
+    /// ```
+    /// use tollgate::{Limit, Limiter};
+    /// let limiter = Limiter::builder(Limit::token_bucket("5/s")?).build()?;
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn build(self) -> Result<Limiter<C>, Error> {
+        let Self { limit, size, seed, waiting, clock } = self;
+        let table = size.table()?;
+        let seed = seed.unwrap_or_else(Seed::random);
+        let counters = Counters::new(&table, &limit, clock.anchor(), seed.number(0));
+        let room = WaitingRoom::new(waiting);
+        Ok(Limiter { limit, counters, table, seed, heavy: HeavyKeys::default(), room, clock })
+    }
+}
+
+impl<C: Clock> Limiter<C> {
+    /// Lets a request of cost 1 pass, or not.
+    ///
+    /// ```
+    /// use tollgate::Limiter;
+    /// let limiter = Limiter::new("1/h")?;
+    /// assert!(limiter.check(&7u64).is_allowed());
+    /// let denied = limiter.check(&7u64);
+    /// assert!(!denied.is_allowed());
+    /// assert!(denied.retry_after().is_some());
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    #[inline]
+    pub fn check<K: Key + ?Sized>(&self, key: &K) -> Decision {
+        self.check_n(key, 1)
+    }
+
+    /// Lets a request pass that costs `cost`. A cost of 0 is always allowed and tells what is
+    /// left; one that is more than the limit can ever hold is denied for good:
+    /// [`Retry::Never`](crate::Retry::Never).
+    ///
+    /// ```
+    /// use tollgate::{Limiter, Retry};
+    /// let limiter = Limiter::new("100/h")?;
+    /// assert_eq!(limiter.check_n("alice", 60).remaining(), 40);
+    /// assert!(!limiter.check_n("alice", 60).is_allowed());
+    /// assert_eq!(limiter.check_n("alice", 101).retry(), Some(Retry::Never));
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    #[inline]
+    pub fn check_n<K: Key + ?Sized>(&self, key: &K, cost: u64) -> Decision {
+        let hash = key.hash(&self.seed);
+        let decision = self.counters.check(hash, cost, &self.clock);
+        self.heavy.count(hash, !decision.is_allowed(), || key.label());
+        decision
+    }
+
+    /// As [`check`](Self::check), at a time that the caller has read from
+    /// [`clock`](Self::clock), once for many decisions.
+    ///
+    /// ```
+    /// use tollgate::{Clock, Limiter};
+    /// let limiter = Limiter::new("1/h")?;
+    /// let now = limiter.clock().now();
+    /// assert!(limiter.check_at("alice", now).is_allowed());
+    /// assert!(limiter.check_at("bob", now).is_allowed());
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    #[inline]
+    pub fn check_at<K: Key + ?Sized>(&self, key: &K, now: Tick) -> Decision {
+        let hash = key.hash(&self.seed);
+        let decision = self.counters.check_at(hash, 1, now);
+        self.heavy.count(hash, !decision.is_allowed(), || key.label());
+        decision
+    }
+
+    /// Decides many requests of cost 1 at one reading of the clock, several times faster than one
+    /// by one. The answers are appended to `decisions` in the order of the keys.
+    ///
+    /// ```
+    /// use tollgate::Limiter;
+    /// let limiter = Limiter::new("2/h")?;
+    /// let mut decisions = Vec::new();
+    /// limiter.check_batch(&["alice", "alice", "bob", "alice"], &mut decisions);
+    /// let allowed: Vec<bool> = decisions.iter().map(|decision| decision.is_allowed()).collect();
+    /// assert_eq!(allowed, [true, true, true, false]);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    #[inline]
+    pub fn check_batch<K: Key>(&self, keys: &[K], decisions: &mut Vec<Decision>) {
+        let begin = decisions.len();
+        let hashes = keys.iter().map(|key| key.hash(&self.seed));
+        self.counters.check_batch(hashes, 1, &self.clock, decisions);
+        self.heavy.count_batch(keys.len(), |at| {
+            let denied = !decisions[begin + at].is_allowed();
+            (keys[at].hash(&self.seed), denied, keys[at].label())
+        });
+    }
+
+    /// What [`check`](Self::check) would answer, without spending;
+    /// [`remaining`](Decision::remaining) is what is there now.
+    ///
+    /// ```
+    /// use tollgate::Limiter;
+    /// let limiter = Limiter::new("100/h")?;
+    /// assert_eq!(limiter.peek("alice").remaining(), 100);
+    /// assert_eq!(limiter.peek("alice").remaining(), 100);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn peek<K: Key + ?Sized>(&self, key: &K) -> Decision {
+        self.counters.peek(key.hash(&self.seed), 1, self.clock.now())
+    }
+
+    /// Gives back what a request has cost, or part of it: it failed, or was cheaper than thought.
+    /// The budget never becomes more than full.
+    ///
+    /// ```
+    /// use tollgate::Limiter;
+    /// let limiter = Limiter::new("100/h")?;
+    /// limiter.check_n("alice", 60);
+    /// limiter.refund("alice", 20);
+    /// assert_eq!(limiter.peek("alice").remaining(), 60);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn refund<K: Key + ?Sized>(&self, key: &K, cost: u64) {
+        self.counters.refund(key.hash(&self.seed), cost, self.clock.now());
+    }
+
+    /// Gives a key its whole budget back. `false` if the key is counted together with others
+    /// because there are more live keys than planned, and so cannot be reset alone.
+    ///
+    /// ```
+    /// use tollgate::Limiter;
+    /// let limiter = Limiter::new("1/h")?;
+    /// limiter.check("alice");
+    /// assert!(limiter.reset("alice"));
+    /// assert!(limiter.check("alice").is_allowed());
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn reset<K: Key + ?Sized>(&self, key: &K) -> bool {
+        self.counters.reset(key.hash(&self.seed), self.clock.now())
+    }
+
+    /// The keys that come most often, by estimate, the heaviest first.
+    ///
+    /// ```
+    /// use tollgate::Limiter;
+    /// let limiter = Limiter::new("100/h")?;
+    /// for key in ["alice", "bob", "alice"] {
+    ///     limiter.check(key);
+    /// }
+    /// assert_eq!(limiter.top(1)[0].key, "alice");
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn top(&self, n: usize) -> Vec<HeavyKey> {
+        self.heavy.top(n)
+    }
+
+    /// The keys that are denied most often, by estimate, the heaviest first.
+    ///
+    /// ```
+    /// use tollgate::Limiter;
+    /// let limiter = Limiter::new("1/h")?;
+    /// for key in ["alice", "bob", "bob"] {
+    ///     limiter.check(key);
+    /// }
+    /// assert_eq!(limiter.top_denied(5)[0].key, "bob");
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn top_denied(&self, n: usize) -> Vec<HeavyKey> {
+        self.heavy.top_denied(n)
+    }
+
+    /// How the limiter is doing.
+    ///
+    /// ```
+    /// use tollgate::Limiter;
+    /// let stats = Limiter::new("1/h")?.stats();
+    /// assert_eq!((stats.overflowed, stats.waiting), (0, 0));
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn stats(&self) -> Stats {
+        Stats::new(&self.table, [&self.counters], self.room.waiting(), self.clock.now())
+    }
+
+    /// The limit.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Limiter::new("1/h")?.limit().to_string(), "token bucket of 1/h");
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub const fn limit(&self) -> &Limit {
+        &self.limit
+    }
+
+    /// The clock.
+    ///
+    /// ```
+    /// use tollgate::{Clock, Limiter};
+    /// let limiter = Limiter::new("1/h")?;
+    /// assert!(limiter.clock().now() <= limiter.clock().now());
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+}
+
+impl<C: Timer> Limiter<C> {
+    /// Waits until the request may pass: first come, first served among those who wait for the
+    /// same key. A future that is dropped before it ends has spent nothing.
+    ///
+    /// ```
+    /// use tollgate::{Limit, Limiter};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// let limiter = Limiter::new(Limit::leaky_shape("1000/s", 50)?)?;
+    /// for _ in 0..3 {
+    ///     limiter.wait("legacy").await.expect("the queue is short");
+    ///     // One request per millisecond gets here.
+    /// }
+    /// # Ok::<(), tollgate::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn wait<K: Key + ?Sized>(&self, key: &K) -> Result<Decision, WaitError> {
+        let hash = key.hash(&self.seed);
+        self.room.wait(&self.counters, hash, 1, &self.clock).await
+    }
+}
