@@ -1,0 +1,195 @@
+#!/usr/bin/env bash
+# The one test command: everything a change has to pass. See `scripts/test.sh --help`.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly default_steps=(fmt lints docs tests features loom bench deny)
+readonly extra_steps=(advisories)
+readonly deny_version=0.20.2
+
+target="${CARGO_TARGET_DIR:-target}"
+
+usage() {
+    cat <<'TEXT'
+Usage: scripts/test.sh [STEP]...
+
+Runs all steps in order, or only the named ones, and stops at the first that fails.
+
+  fmt         rustfmt has nothing to change
+  lints       clippy finds nothing, in any target, with all features
+  docs        the documentation builds and its links resolve
+  tests       unit, property, integration, tidy and doc tests
+  features    the published crates build without features and with each one alone
+  loom        the models of the lock-free code hold in every interleaving loom explores
+  bench       the benches run and write what they promise, briefly
+  deny        licences, duplicate versions and sources of all dependencies
+
+Only when named, because it needs the network and its answer changes from day to day:
+
+  advisories  no dependency has a known vulnerability
+
+Needs the stable Rust toolchain. Other programs are installed when they are missing: a C compiler
+with apt-get, cargo-deny with cargo, into the target folder.
+TEXT
+}
+
+main() {
+    local steps=()
+    local arg
+    for arg in "$@"; do
+        case "$arg" in
+            -h | --help)
+                usage
+                exit 0
+                ;;
+            *)
+                is_step "$arg" || die "there is no step '$arg'; see scripts/test.sh --help"
+                steps+=("$arg")
+                ;;
+        esac
+    done
+    if ((${#steps[@]} == 0)); then
+        steps=("${default_steps[@]}")
+    fi
+
+    trap 'finish $?' EXIT
+    # Each step is called on its own line: inside a condition, `set -e` would be off within it.
+    for arg in machine "${steps[@]}"; do
+        begin "$arg"
+        "step_$arg"
+        end ok
+    done
+}
+
+step_machine() {
+    command -v cargo >/dev/null || die "cargo is missing: install Rust from https://rustup.rs"
+    cargo fmt --version >/dev/null 2>&1 || die "rustfmt is missing: rustup component add rustfmt"
+    cargo clippy --version >/dev/null 2>&1 || die "clippy is missing: rustup component add clippy"
+    need cc build-essential
+    rustc --version
+}
+
+step_fmt() {
+    cargo fmt --all --check
+}
+
+step_lints() {
+    cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+}
+
+step_docs() {
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features --locked
+}
+
+step_tests() {
+    cargo test --workspace --all-features --locked
+}
+
+# The list comes from the manifests, so that a new feature cannot be forgotten here. Clippy rather
+# than check, because what a missing feature leaves behind is mostly unused code: a warning.
+step_features() {
+    local list package feature
+    list="$(repository_tool features)"
+    while read -r package feature; do
+        echo "-- $package --no-default-features${feature:+ --features $feature}"
+        cargo clippy --quiet --locked -p "$package" --no-default-features \
+            ${feature:+--features "$feature"} -- -D warnings </dev/null
+    done <<<"$list"
+}
+
+# A folder of its own: `--cfg loom` changes every crate, and would throw away all that is built.
+step_loom() {
+    RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3 CARGO_TARGET_DIR="$target/loom" \
+        cargo test --locked --release -p tollgate-local --test loom
+}
+
+step_bench() {
+    local lines
+    lines="$(cargo run --locked --release -p tollgate-bench -- local --quick --json)"
+    repository_tool json-lines <<<"$lines"
+    cargo run --locked --release -p tollgate-cli -- bench --quick
+}
+
+step_deny() {
+    install_deny
+    cargo deny --locked check licenses bans sources
+}
+
+step_advisories() {
+    install_deny
+    cargo deny --locked check advisories
+}
+
+install_deny() {
+    PATH="$(realpath -m "$target")/tools/bin:$PATH"
+    if ! command -v cargo-deny >/dev/null; then
+        cargo install --locked --root "$target/tools" --version "$deny_version" cargo-deny
+    fi
+    cargo deny --version
+}
+
+repository_tool() {
+    cargo run --quiet --locked -p tollgate-tests -- "$@"
+}
+
+# need COMMAND PACKAGE: installs the Debian package when the command is missing.
+need() {
+    local command="$1" package="$2" as_root=()
+    command -v "$command" >/dev/null && return
+    echo "'$command' is missing; installing the Debian package $package"
+    command -v apt-get >/dev/null || die "there is no apt-get: install '$command' yourself"
+    if ((EUID != 0)); then
+        sudo -n true 2>/dev/null || die "not root: run 'apt-get install $package' as root"
+        as_root=(sudo -n)
+    fi
+    "${as_root[@]}" apt-get update -q
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -qy --no-install-recommends "$package"
+    command -v "$command" >/dev/null || die "package $package did not bring '$command'"
+}
+
+is_step() {
+    local step
+    for step in "${default_steps[@]}" "${extra_steps[@]}"; do
+        [[ "$step" == "$1" ]] && return 0
+    done
+    return 1
+}
+
+die() {
+    echo "test.sh: $*" >&2
+    exit 2
+}
+
+current=""
+started=0
+summary=()
+
+begin() {
+    current="$1"
+    started=$SECONDS
+    printf '\n==== %s ====\n' "$current"
+}
+
+end() {
+    local seconds=$((SECONDS - started))
+    summary+=("$(printf '%-12s %-7s %3d:%02d' "$current" "$1" $((seconds / 60)) $((seconds % 60)))")
+    current=""
+}
+
+finish() {
+    local status="$1" failed="$current"
+    if [[ -n "$failed" ]]; then
+        end FAILED
+    fi
+    printf '\n==== summary ====\n'
+    printf '%s\n' "${summary[@]}"
+    printf '%-20s %3d:%02d\n' "total" $((SECONDS / 60)) $((SECONDS % 60))
+    if [[ -n "$failed" ]]; then
+        printf '\nFAILED in step %s\n' "$failed" >&2
+        is_step "$failed" && printf 'To repeat it alone: scripts/test.sh %s\n' "$failed" >&2
+    fi
+    exit "$status"
+}
+
+main "$@"
