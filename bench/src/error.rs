@@ -1,0 +1,58 @@
+//! What can go wrong in a run. A row that misses its reach is a result, not an error.
+
+use std::path::PathBuf;
+
+/// Why a run could not be finished, or must not be believed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BenchError {
+    /// A subject allowed another share of decisions than the row is about, so the two sides did
+    /// not do the work the row's name promises.
+    #[error("{row}: {subject} allowed {got:.2} % of decisions, the row intends {intended:.2} %")]
+    AllowRate { row: String, subject: &'static str, got: f64, intended: f64 },
+
+    /// The two sides of a row decided differently, so their times cannot be compared.
+    #[error("{row}: {one} allowed {one_share:.2} % and {other} {other_share:.2} % of decisions")]
+    AllowRatesDiffer {
+        row: String,
+        one: &'static str,
+        one_share: f64,
+        other: &'static str,
+        other_share: f64,
+    },
+
+    /// A quota that one of the subjects refuses; a mistake in the suite.
+    #[error("{subject} refuses the quota: {reason}")]
+    Quota { subject: &'static str, reason: String },
+
+    /// A file of the report, or one under `/proc`, could not be read or written.
+    #[error("{}: {source}", path.display())]
+    File { path: PathBuf, source: std::io::Error },
+
+    /// Our limiter could not be made; most likely there is no memory.
+    #[error("tollgate: {0}")]
+    Ours(#[from] tollgate::Error),
+
+    /// The system gave no memory for the floor.
+    #[error("mapping memory: {0}")]
+    Memory(std::io::Error),
+
+    /// The process that measures memory could not be started or did not answer.
+    #[error("measuring memory in a child process: {0}")]
+    Child(String),
+
+    /// The report could not be printed.
+    #[error("printing the report: {0}")]
+    Print(#[from] std::io::Error),
+
+    /// A row or an answer of the child process could not be turned into JSON or back.
+    #[error("JSON: {0}")]
+    Json(#[from] serde_json::Error),
+
+    /// A picture was asked for and the rows it is drawn from were filtered away.
+    #[error("--svg draws the growth rows: let --only keep them")]
+    NothingToDraw,
+
+    /// `--only` matched no row.
+    #[error("no row contains {0:?}")]
+    NoSuchRow(String),
+}
