@@ -142,7 +142,7 @@ impl Decision {
 
     pub(crate) fn denied(retry: Retry, room: Room) -> Self {
         match retry {
-            Retry::After(wait) => Self::denied_for(crate::time::nanos(wait), room),
+            Retry::After(wait) => Self::denied_for(crate::time::nanos(wait).min(kind::WAIT), room),
             Retry::OnReturn => Self::raw(kind::DENY_UNTIL_RETURN, 0, room),
             Retry::Never => Self::denied_forever(room),
         }
@@ -151,7 +151,6 @@ impl Decision {
     #[inline]
     const fn raw(kind: u64, wait: u64, room: Room) -> Self {
         let Room { limit, room, unit, reset } = room;
-        let wait = if wait < kind::WAIT { wait } else { kind::WAIT };
         Self { verdict: (kind << kind::SHIFT) | wait, limit, room, unit, reset }
     }
 

@@ -39,7 +39,9 @@ use crate::key::KeyHash;
 use crate::loan::{self, Borrower, Spending};
 use crate::sketch::{Sketch, Spent};
 use crate::sync::pause;
-use crate::table::{Attempt, Found, Line, Place, SLOTS, Spend, Table, Vacancy};
+use crate::table::{
+    Attempt, Found, Line, Place, SLOTS, Spend, Stepping, Table, UsualSpend, Vacancy,
+};
 
 /// Where a decision that puts a key into a slot gets a fresh time from.
 pub(crate) type Refresh<'a> = &'a dyn Fn() -> Tick;
@@ -90,7 +92,7 @@ impl Counter {
         self.table.place(hash.salted(self.salt)).prefetch();
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check(&self, hash: KeyHash, cost: u64, clock: &impl Clock) -> Decision {
         let hash = hash.salted(self.salt);
         let place = self.table.place(hash);
@@ -99,7 +101,7 @@ impl Counter {
         self.check_place(place, hash, cost, &mut clock.now(), &|| clock.now())
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check_at(
         &self,
         hash: KeyHash,
@@ -111,6 +113,8 @@ impl Counter {
         self.check_place(self.table.place(hash), hash, cost, now, refresh)
     }
 
+    /// The usual machine is inlined into the caller, where what nobody asks for is not even
+    /// computed; the others share a function.
     #[inline(always)]
     fn check_place(
         &self,
@@ -120,11 +124,31 @@ impl Counter {
         now: &mut Tick,
         refresh: Refresh<'_>,
     ) -> Decision {
-        let spend = self.spend(hash, cost, *now);
+        let Some(usual) = self.machine.usual() else {
+            return self.check_unusual(place, hash, cost, now, refresh);
+        };
         let mut answer = Decision::unlimited();
-        match self.check_first(place, hash, &spend, &mut answer) {
+        let spend = UsualSpend { usual, now: *now, cost };
+        match self.check_first(place, hash, (cost, *now), &spend, &mut answer) {
             Attempt::Done => answer,
-            failed => self.check_late(hash, spend, failed, now, refresh),
+            failed => self.check_late(hash, cost, failed, now, refresh),
+        }
+    }
+
+    #[inline(never)]
+    fn check_unusual(
+        &self,
+        place: Place<'_>,
+        hash: KeyHash,
+        cost: u64,
+        now: &mut Tick,
+        refresh: Refresh<'_>,
+    ) -> Decision {
+        let mut answer = Decision::unlimited();
+        let spend = self.spend(hash, cost, *now);
+        match self.check_first(place, hash, (cost, *now), &spend, &mut answer) {
+            Attempt::Done => answer,
+            failed => self.check_late(hash, cost, failed, now, refresh),
         }
     }
 
@@ -217,10 +241,11 @@ impl Counter {
         &self,
         place: Place<'_>,
         hash: KeyHash,
-        spend: &Spend<'_>,
+        (cost, now): (u64, Tick),
+        spend: &impl Stepping,
         answer: &mut Decision,
     ) -> Attempt {
-        match loan::spend(&self.borrower, hash, spend.cost, spend.now, answer) {
+        match loan::spend(&self.borrower, hash, cost, now, answer) {
             Spending::Done => return Attempt::Done,
             Spending::UsedUp => return Attempt::Contended,
             Spending::NothingHeld => {}
@@ -233,11 +258,12 @@ impl Counter {
     fn check_late(
         &self,
         hash: KeyHash,
-        mut spend: Spend<'_>,
+        cost: u64,
         failed: Attempt,
         now: &mut Tick,
         refresh: Refresh<'_>,
     ) -> Decision {
+        let mut spend = self.spend(hash, cost, *now);
         let place = self.table.place(hash);
         let mut answer = Decision::unlimited();
         let mut attempt = failed;
@@ -428,15 +454,37 @@ impl Batch<'_> {
         refresh: Refresh<'_>,
         decisions: &mut Vec<Decision>,
     ) {
+        let time = *now;
+        match self.counter.machine.usual() {
+            Some(usual) => {
+                let spend = UsualSpend { usual, now: time, cost };
+                self.check_with(|_| spend, cost, now, refresh, decisions);
+            }
+            None => {
+                let spend = |hash| self.counter.spend(hash, cost, time);
+                self.check_with(spend, cost, now, refresh, decisions);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn check_with<S: Stepping>(
+        &self,
+        spend: impl Fn(KeyHash) -> S,
+        cost: u64,
+        now: &mut Tick,
+        refresh: Refresh<'_>,
+        decisions: &mut Vec<Decision>,
+    ) {
         let begin = decisions.len();
         let hashes = &self.hashes[..self.len.min(BATCH)];
         // A bit for each key: whether it comes late, and whether because of others.
         let (mut late, mut contended) = (0u32, 0u32);
         decisions.extend(hashes.iter().enumerate().map(|(index, hash)| {
             let mut answer = Decision::unlimited();
-            let spend = self.counter.spend(*hash, cost, *now);
             let place = self.counter.table.place(*hash);
-            let attempt = self.counter.check_first(place, *hash, &spend, &mut answer);
+            let (what, spend) = ((cost, *now), spend(*hash));
+            let attempt = self.counter.check_first(place, *hash, what, &spend, &mut answer);
             if attempt != Attempt::Done {
                 place.prefetch_second();
                 late |= 1 << index;
@@ -451,9 +499,8 @@ impl Batch<'_> {
                 0 => Attempt::Absent,
                 _ => Attempt::Contended,
             };
-            let spend = self.counter.spend(hashes[index], cost, *now);
             decisions[begin + index] =
-                self.counter.check_late(hashes[index], spend, failed, now, refresh);
+                self.counter.check_late(hashes[index], cost, failed, now, refresh);
         }
     }
 }

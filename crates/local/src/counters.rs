@@ -136,7 +136,7 @@ impl Counters {
     /// assert_eq!(counters.check("bob".hash(&seed), 2, &clock).remaining(), 3);
     /// # Ok::<(), tollgate_local::TableError>(())
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn check(&self, key: KeyHash, cost: u64, clock: &impl Clock) -> Decision {
         match &self.home {
             Home::Table(counter) => counter.check(key, cost, clock),
@@ -161,7 +161,7 @@ impl Counters {
     /// assert!(counters.check_with("eve".hash(&seed), 1, &clock, &mut now).is_allowed());
     /// # Ok::<(), tollgate_local::TableError>(())
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn check_with(
         &self,
         key: KeyHash,
@@ -212,7 +212,7 @@ impl Counters {
     /// assert_eq!(counters.check_at("bob".hash(&seed), 2, Tick::ZERO).remaining(), 3);
     /// # Ok::<(), tollgate_local::TableError>(())
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn check_at(&self, key: KeyHash, cost: u64, now: Tick) -> Decision {
         match &self.home {
             Home::Table(counter) => counter.check_at(key, cost, &mut { now }, &|| now),

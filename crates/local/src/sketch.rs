@@ -7,7 +7,7 @@ use tollgate_core::{Decision, Tick, Word};
 
 use crate::key::{KeyHash, MULTIPLIER, fold};
 use crate::sync::{AtomicU64, Ordering, fence};
-use crate::table::Spend;
+use crate::table::{Spend, Stepping};
 
 pub(crate) struct Sketch {
     cells: Box<[AtomicU64]>,

@@ -184,7 +184,7 @@ impl<C: Clock> Limiter<C> {
     /// assert!(denied.retry_after().is_some());
     /// # Ok::<(), tollgate::Error>(())
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn check<K: Key + ?Sized>(&self, key: &K) -> Decision {
         self.check_n(key, 1)
     }
@@ -201,7 +201,7 @@ impl<C: Clock> Limiter<C> {
     /// assert_eq!(limiter.check_n("alice", 101).retry(), Some(Retry::Never));
     /// # Ok::<(), tollgate::Error>(())
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn check_n<K: Key + ?Sized>(&self, key: &K, cost: u64) -> Decision {
         let hash = key.hash(&self.seed);
         let decision = self.counters.check(hash, cost, &self.clock);
@@ -220,7 +220,7 @@ impl<C: Clock> Limiter<C> {
     /// assert!(limiter.check_at("bob", now).is_allowed());
     /// # Ok::<(), tollgate::Error>(())
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn check_at<K: Key + ?Sized>(&self, key: &K, now: Tick) -> Decision {
         let hash = key.hash(&self.seed);
         let decision = self.counters.check_at(hash, 1, now);

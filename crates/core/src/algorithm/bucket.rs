@@ -57,6 +57,8 @@ impl Bucket {
         }
         let shared = gcd(count, period);
         let (per_nano, interval) = match count / shared {
+            // Grains of a 64th of a nanosecond are the units of words, and need no conversion.
+            exact @ (1 | 2 | 4 | 8 | 16 | 32 | 64) => (64, period / shared * (64 / exact)),
             exact @ 1..=64 => (exact, period / shared),
             // At most 366 days times 64, far below 2^64; rounded up, against the client.
             _ => (64, (period * 64).div_ceil(count)),
@@ -134,7 +136,7 @@ impl Bucket {
     }
 
     /// What is left when the bucket is full again at `full`.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn room(&self, now: u64, full: u64) -> Room {
         Room {
             limit: self.tokens,
@@ -144,31 +146,41 @@ impl Bucket {
         }
     }
 
+    /// Whether grains are the units of words. A caller that asks first lets the compiler drop
+    /// the conversions below.
+    #[inline(always)]
+    pub(crate) const fn is_binary(&self) -> bool {
+        self.per_nano == 64
+    }
+
     /// The moment as a word.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn pack(&self, grains: u64) -> Word {
-        if self.per_nano == 1 {
-            return Word::new(grains << Word::FRACTION_BITS);
+        if self.is_binary() {
+            return Word::new(grains);
         }
         let (nanos, part) = (grains / self.per_nano, grains % self.per_nano);
         Word::new((nanos << Word::FRACTION_BITS) | part)
     }
 
-    #[inline]
+    #[inline(always)]
     const fn unpack(&self, word: Word) -> u64 {
+        if self.is_binary() {
+            return word.bits();
+        }
         const PART: u64 = (1 << Word::FRACTION_BITS) - 1;
         (word.bits() >> Word::FRACTION_BITS) * self.per_nano + (word.bits() & PART)
     }
 
-    #[inline]
+    #[inline(always)]
     const fn grains(&self, now: Tick) -> u64 {
         now.as_nanos() * self.per_nano
     }
 
     /// Grains as nanoseconds, rounded up: whoever waits for them has waited long enough.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn nanos(&self, grains: u64) -> u64 {
-        if self.per_nano == 1 { grains } else { grains.div_ceil(self.per_nano) }
+        if self.is_binary() { grains.div_ceil(64) } else { grains.div_ceil(self.per_nano) }
     }
 
     /// How long a loan keeps a full bucket from filling, in nanoseconds.

@@ -113,6 +113,34 @@ pub struct Phase(pub u64);
 #[derive(Clone, Debug)]
 pub struct Machine(pub(crate) Kind);
 
+/// A token bucket of a round rate: by far the most common machine, and small enough to be copied
+/// and inlined where decisions are made.
+///
+/// ```
+/// use tollgate_core::{Anchor, Limit};
+/// let machine = Limit::sliding_window("100/min")?.machine(Anchor::default()).expect("a word is enough");
+/// assert!(machine.usual().is_none());
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Usual(TokenBucket);
+
+impl Usual {
+    /// As [`Machine::step`].
+    ///
+    /// ```
+    /// # use tollgate_core::{Anchor, Limit, Tick, Word};
+    /// # let machine = Limit::token_bucket("100/min")?.machine(Anchor::default()).expect("a word is enough");
+    /// let usual = machine.usual().expect("nothing is more usual");
+    /// assert!(usual.step(Word::REST, Tick::ZERO, 1).decision.is_allowed());
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    #[inline(always)]
+    pub fn step(&self, word: Word, now: Tick, cost: u64) -> Step {
+        self.0.step(word, now, cost, Phase(0))
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Unlimited,
@@ -179,16 +207,28 @@ impl Machine {
     /// ```
     #[inline(always)]
     pub fn step(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step {
-        // The usual case stays small enough to be inlined where it is used.
-        match &self.0 {
-            Kind::TokenBucket(bucket) => bucket.step(word, now, cost, phase),
-            _ => self.step_otherwise(word, now, cost, phase),
-        }
-    }
-
-    fn step_otherwise(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step {
         dispatch!(self, machine => machine.step(word, now, cost, phase),
             unlimited => Step { word, decision: Decision::unlimited() })
+    }
+
+    /// The machine as a [`Usual`] one, if it is.
+    ///
+    /// ```
+    /// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
+    /// let machine = Limit::token_bucket("100/min")?.machine(Anchor::default()).expect("a word is enough");
+    /// let usual = machine.usual().expect("nothing is more usual");
+    /// assert_eq!(
+    ///     usual.step(Word::REST, Tick::ZERO, 1),
+    ///     machine.step(Word::REST, Tick::ZERO, 1, Phase::default()),
+    /// );
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    #[inline(always)]
+    pub const fn usual(&self) -> Option<Usual> {
+        match self.0 {
+            Kind::TokenBucket(bucket) if bucket.0.is_binary() => Some(Usual(bucket)),
+            _ => None,
+        }
     }
 
     /// Spends `cost` whether the limit allows it or not, up to the point where it is exhausted.

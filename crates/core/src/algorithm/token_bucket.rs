@@ -9,25 +9,40 @@ use crate::word::Word;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TokenBucket(pub(crate) Bucket);
 
-impl Steps for TokenBucket {
+impl TokenBucket {
     #[inline(always)]
-    fn step(&self, word: Word, now: Tick, cost: u64, _: Phase) -> Step {
+    fn decide(&self, word: Word, now: Tick, cost: u64) -> Step {
         let bucket = &self.0;
         match bucket.spend(word, now, cost) {
             Spent::Fits { now, full, .. } => Step {
                 word: if cost == 0 { word } else { bucket.pack(full) },
                 decision: Decision::allowed(bucket.room(now, full)),
             },
-            Spent::Later { now, full, .. } if cost == 0 => {
-                Step { word, decision: Decision::allowed(bucket.room(now, full)) }
-            }
             Spent::Later { now, full, wait } => Step {
                 word,
-                decision: Decision::denied_for(bucket.nanos(wait), bucket.room(now, full)),
+                decision: match cost {
+                    0 => Decision::allowed(bucket.room(now, full)),
+                    _ => Decision::denied_for(bucket.nanos(wait), bucket.room(now, full)),
+                },
             },
             Spent::Never { now, full } => {
                 Step { word, decision: Decision::denied_forever(bucket.room(now, full)) }
             }
+        }
+    }
+
+    #[inline(never)]
+    fn decide_in_odd_grains(&self, word: Word, now: Tick, cost: u64) -> Step {
+        self.decide(word, now, cost)
+    }
+}
+
+impl Steps for TokenBucket {
+    #[inline(always)]
+    fn step(&self, word: Word, now: Tick, cost: u64, _: Phase) -> Step {
+        match self.0.is_binary() {
+            true => self.decide(word, now, cost),
+            false => self.decide_in_odd_grains(word, now, cost),
         }
     }
 

@@ -7,9 +7,9 @@ use tollgate_core::{Decision, Rate, Step, Tick, Word};
 
 use crate::subject::Subject;
 
-/// So many times 256 cases, unless `PROPTEST_CASES` says how many.
+/// So many times 400 cases, unless `PROPTEST_CASES` says how many.
 pub(crate) fn cases(times: u32) -> ProptestConfig {
-    ProptestConfig::with_cases(256 * times)
+    ProptestConfig::with_cases(400 * times)
 }
 
 /// One request: so long after the last one, at such a cost.

@@ -15,7 +15,7 @@
 use tollgate_core::{Decision, Step, Tick, Word};
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
-use crate::table::Spend;
+use crate::table::Stepping;
 
 /// Slots in a line. Models with loom have fewer, to have fewer interleavings.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 1 } else { 5 };
@@ -82,8 +82,7 @@ impl Vacancy {
 impl Tag {
     #[inline]
     pub(crate) const fn new(hash: u64) -> Self {
-        let low = hash as u32;
-        Self(if low == 0 { 1 } else { low })
+        Self(hash as u32 | 1)
     }
 }
 
@@ -112,7 +111,12 @@ impl Claim {
 impl Line {
     /// Decides at this line if the key is here, and nobody interferes.
     #[inline(always)]
-    pub(crate) fn attempt(&self, tag: Tag, spend: &Spend<'_>, answer: &mut Decision) -> Attempt {
+    pub(crate) fn attempt(
+        &self,
+        tag: Tag,
+        spend: &impl Stepping,
+        answer: &mut Decision,
+    ) -> Attempt {
         let Some(own) = self.find(tag).and_then(|slot| self.own(slot, tag)) else {
             return Attempt::Absent;
         };

@@ -14,7 +14,7 @@ pub(crate) use line::{Attempt, Claim, Line, SLOTS, Tag, Vacancy};
 
 use line::Survey;
 
-use tollgate_core::{Machine, Phase, Step, Tick, Word};
+use tollgate_core::{Machine, Phase, Step, Tick, Usual, Word};
 
 use crate::key::{KeyHash, MULTIPLIER};
 use crate::memory::Lines;
@@ -270,7 +270,13 @@ impl<'a> Place<'a> {
     }
 }
 
-/// What a decision is about to do to a state.
+/// What a decision is about to do to a state. A trait and not a closure, because it must be inlined
+/// into the search for the state.
+pub(crate) trait Stepping {
+    fn step(&self, word: Word) -> Step;
+}
+
+/// A cost that is spent at a time, by any machine.
 #[derive(Clone, Copy)]
 pub(crate) struct Spend<'a> {
     pub(crate) machine: &'a Machine,
@@ -279,14 +285,31 @@ pub(crate) struct Spend<'a> {
     pub(crate) phase: Phase,
 }
 
-impl Spend<'_> {
+impl Stepping for Spend<'_> {
     #[inline(always)]
-    pub(crate) fn step(&self, word: Word) -> Step {
+    fn step(&self, word: Word) -> Step {
         self.machine.step(word, self.now, self.cost, self.phase)
     }
+}
 
+impl Spend<'_> {
     /// The state if this had not been spent.
     pub(crate) fn undone(&self, word: Word) -> Word {
         self.machine.undo(word, self.now, self.now, self.cost, self.phase)
+    }
+}
+
+/// A cost that is spent at a time, by the usual machine.
+#[derive(Clone, Copy)]
+pub(crate) struct UsualSpend {
+    pub(crate) usual: Usual,
+    pub(crate) now: Tick,
+    pub(crate) cost: u64,
+}
+
+impl Stepping for UsualSpend {
+    #[inline(always)]
+    fn step(&self, word: Word) -> Step {
+        self.usual.step(word, self.now, self.cost)
     }
 }
