@@ -6,7 +6,7 @@ use std::time::Duration;
 use tollgate_core::{Anchor, Decision, Limit, Retry, Tick, Verdict};
 
 use crate::clock::Clock;
-use crate::counter::{BATCH, Counter};
+use crate::counter::{BATCH, Batch, Counter};
 use crate::key::KeyHash;
 use crate::logs::Logs;
 use crate::table::Table;
@@ -253,7 +253,7 @@ impl Counters {
         let mut keys = keys.into_iter();
         let mut now = None;
         loop {
-            let mut batch = counter.batch();
+            let mut batch = Batch::new(counter);
             for key in keys.by_ref().take(BATCH) {
                 batch.add(key);
             }

@@ -1,0 +1,98 @@
+//! Many decisions at once: their memory is brought side by side.
+
+use tollgate_core::{Decision, Tick};
+
+use crate::counter::{Counter, Refresh};
+use crate::key::KeyHash;
+use crate::table::{Attempt, Stepping, UsualSpend};
+
+/// The most keys of one [`Batch`]: the bits of a `u32`.
+pub(crate) const BATCH: usize = 32;
+
+/// Keys that are decided at one time. Their first lines are loaded when they are added.
+pub(crate) struct Batch<'a> {
+    counter: &'a Counter,
+    hashes: [KeyHash; BATCH],
+    len: usize,
+}
+
+impl<'a> Batch<'a> {
+    #[inline(always)]
+    pub(crate) const fn new(counter: &'a Counter) -> Self {
+        Self { counter, hashes: [KeyHash(0); BATCH], len: 0 }
+    }
+
+    /// Adds a key; there is room for [`BATCH`] of them.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, hash: KeyHash) {
+        let hash = hash.salted(self.counter.salt);
+        self.counter.table.place(hash).prefetch();
+        self.hashes[self.len % BATCH] = hash;
+        self.len += 1;
+    }
+
+    #[inline(always)]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Decides, and appends the answers to `decisions`. The second lines of keys that need one
+    /// are loaded while the others are decided.
+    #[inline]
+    pub(crate) fn check(
+        &self,
+        cost: u64,
+        now: &mut Tick,
+        refresh: Refresh<'_>,
+        decisions: &mut Vec<Decision>,
+    ) {
+        let time = *now;
+        match self.counter.machine.usual() {
+            Some(usual) => {
+                let spend = UsualSpend { usual, now: time, cost };
+                self.check_with(|_| spend, cost, now, refresh, decisions);
+            }
+            None => {
+                let spend = |hash| self.counter.spend(hash, cost, time);
+                self.check_with(spend, cost, now, refresh, decisions);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn check_with<S: Stepping>(
+        &self,
+        spend: impl Fn(KeyHash) -> S,
+        cost: u64,
+        now: &mut Tick,
+        refresh: Refresh<'_>,
+        decisions: &mut Vec<Decision>,
+    ) {
+        let begin = decisions.len();
+        let hashes = &self.hashes[..self.len.min(BATCH)];
+        // A bit for each key: whether it comes late, and whether because of others.
+        let (mut late, mut contended) = (0u32, 0u32);
+        decisions.extend(hashes.iter().enumerate().map(|(index, hash)| {
+            let mut answer = Decision::unlimited();
+            let place = self.counter.table.place(*hash);
+            let (what, spend) = ((cost, *now), spend(*hash));
+            let attempt = self.counter.check_first(place, *hash, what, &spend, &mut answer);
+            if attempt != Attempt::Done {
+                place.prefetch_second();
+                late |= 1 << index;
+                contended |= u32::from(attempt == Attempt::Contended) << index;
+            }
+            answer
+        }));
+        while late != 0 {
+            let index = late.trailing_zeros() as usize;
+            late &= late - 1;
+            let failed = match contended >> index & 1 {
+                0 => Attempt::Absent,
+                _ => Attempt::Contended,
+            };
+            decisions[begin + index] =
+                self.counter.check_late(hashes[index], cost, failed, now, refresh);
+        }
+    }
+}

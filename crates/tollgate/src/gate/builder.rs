@@ -1,0 +1,130 @@
+//! Making a gate.
+
+use tollgate_core::Limit;
+use tollgate_local::{Clock, Counters, HeavyKeys, Seed, SystemClock};
+
+use crate::error::Error;
+use crate::gate::charge::LimitId;
+use crate::gate::{Entry, Gate};
+use crate::size::Size;
+
+/// Makes a [`Gate`].
+///
+/// ```
+/// use tollgate::{Gate, Limit, ManualClock};
+/// let mut builder = Gate::builder().keys(1_000_000).clock(ManualClock::new());
+/// let per_user = builder.limit("per-user", Limit::token_bucket("100/min")?);
+/// let gate = builder.build()?;
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct GateBuilder<C = SystemClock> {
+    limits: Vec<(String, Limit)>,
+    size: Size,
+    seed: Option<Seed>,
+    clock: C,
+}
+
+impl Gate {
+    /// Starts to make a gate. There is room for 100,000 live keys of all limits together, in
+    /// 2.3 MB, unless [`GateBuilder::keys`] says otherwise.
+    ///
+    /// ```
+    /// use tollgate::{Error, Gate};
+    /// assert!(matches!(Gate::builder().build(), Err(Error::NoLimits)));
+    /// ```
+    pub fn builder() -> GateBuilder {
+        GateBuilder {
+            limits: Vec::new(),
+            size: Size::default(),
+            seed: None,
+            clock: SystemClock::new(),
+        }
+    }
+}
+
+impl<C: Clock> GateBuilder<C> {
+    /// Adds a limit under a name for people.
+    ///
+    /// ```
+    /// use tollgate::{Gate, Limit};
+    /// let mut builder = Gate::builder();
+    /// let per_user = builder.limit("per-user", Limit::token_bucket("100/min")?);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn limit(&mut self, name: impl Into<String>, limit: Limit) -> LimitId {
+        self.limits.push((name.into(), limit));
+        LimitId(self.limits.len() - 1)
+    }
+
+    /// Room for this many live keys of all limits together, at 23 bytes each.
+    ///
+    /// ```
+    /// let builder = tollgate::Gate::builder().keys(1_000_000);
+    /// ```
+    #[must_use]
+    pub fn keys(self, keys: usize) -> Self {
+        Self { size: Size::Keys(keys), ..self }
+    }
+
+    /// Room for as many live keys as fit into this many bytes.
+    ///
+    /// ```
+    /// let builder = tollgate::Gate::builder().memory(64 << 20);
+    /// ```
+    #[must_use]
+    pub fn memory(self, bytes: usize) -> Self {
+        Self { size: Size::Memory(bytes), ..self }
+    }
+
+    /// A fixed seed for the hash of keys, in place of a secret one: see
+    /// [`LimiterBuilder::seed`](crate::LimiterBuilder::seed).
+    ///
+    /// ```
+    /// let builder = tollgate::Gate::builder().seed(tollgate::Seed::new(1));
+    /// ```
+    #[must_use]
+    pub fn seed(self, seed: Seed) -> Self {
+        Self { seed: Some(seed), ..self }
+    }
+
+    /// Another clock.
+    ///
+    /// ```
+    /// let builder = tollgate::Gate::builder().clock(tollgate::ManualClock::new());
+    /// ```
+    #[must_use]
+    pub fn clock<D: Clock>(self, clock: D) -> GateBuilder<D> {
+        let Self { limits, size, seed, .. } = self;
+        GateBuilder { limits, size, seed, clock }
+    }
+
+    /// Makes the gate.
+    ///
+    /// ```
+    /// use tollgate::{Error, Gate, Limit};
+    /// let mut builder = Gate::builder();
+    /// builder.limit("a", Limit::token_bucket("1/s")?);
+    /// builder.limit("a", Limit::token_bucket("2/s")?);
+    /// assert!(matches!(builder.build(), Err(Error::SameName { .. })));
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn build(self) -> Result<Gate<C>, Error> {
+        let Self { limits, size, seed, clock } = self;
+        if limits.is_empty() {
+            return Err(Error::NoLimits);
+        }
+        let table = size.table()?;
+        let seed = seed.unwrap_or_else(Seed::random);
+        let anchor = clock.anchor();
+        let mut entries: Vec<Entry> = Vec::with_capacity(limits.len());
+        for (index, (name, limit)) in limits.into_iter().enumerate() {
+            if entries.iter().any(|entry| entry.name == name) {
+                return Err(Error::SameName { name });
+            }
+            let counters = Counters::new(&table, &limit, anchor, seed.number(index as u64));
+            entries.push(Entry { name, limit, counters, heavy: HeavyKeys::default() });
+        }
+        Ok(Gate { limits: entries.into(), table, seed, clock })
+    }
+}
