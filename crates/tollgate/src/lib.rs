@@ -91,3 +91,8 @@ pub use tollgate_local::{
     Clock, HeavyKey, Held, Key, KeyHash, ManualClock, Seed, Sleep, SystemClock, TableError, Timer,
     WaitError,
 };
+
+/// The examples of the README run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
