@@ -37,7 +37,7 @@ impl FixedWindow {
         Self { grid, limit, count_bits }
     }
 
-    #[inline]
+    #[inline(always)]
     fn current(&self, word: Word, now: u64, phase: Phase) -> Current {
         let end = self.grid.end(now, phase);
         let prefix = end.div_ceil(self.unit());
@@ -54,12 +54,12 @@ impl FixedWindow {
         Current { prefix: stored, end, count }
     }
 
-    #[inline]
+    #[inline(always)]
     fn word(&self, current: &Current, count: u64) -> Word {
         Word::new((current.prefix << self.count_bits) | count)
     }
 
-    #[inline]
+    #[inline(always)]
     fn room(&self, now: u64, current: &Current, count: u64) -> Room {
         let reset = if count == 0 { 0 } else { current.end - now };
         Room { limit: self.limit, room: self.limit.saturating_sub(count), unit: 1, reset }
@@ -73,7 +73,7 @@ impl FixedWindow {
 }
 
 impl Steps for FixedWindow {
-    #[inline]
+    #[inline(always)]
     fn step(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step {
         let now = now.as_nanos();
         let current = self.current(word, now, phase);

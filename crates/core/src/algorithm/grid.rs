@@ -14,7 +14,7 @@ use crate::time::{Anchor, Tick};
 pub(crate) enum Grid {
     /// A window every `length`, the same for all keys or moved by the key's phase.
     Regular {
-        length: u64,
+        length: Divisor,
         /// How far into a window tick 0 is.
         offset: u64,
         jittered: bool,
@@ -39,7 +39,7 @@ impl Grid {
     pub(crate) fn regular(length: u64, anchor: Anchor, jittered: bool) -> Self {
         // The remainder of a division by a u64 is one.
         let offset = anchor.origin().rem_euclid(i128::from(length)) as u64;
-        Self::Regular { length, offset, jittered }
+        Self::Regular { length: Divisor::new(length), offset, jittered }
     }
 
     /// The windows of a calendar. Days begin at midnight in the time zone, or, where the clocks
@@ -68,7 +68,7 @@ impl Grid {
     #[inline]
     pub(crate) fn end(&self, now: u64, phase: Phase) -> u64 {
         match self {
-            Self::Regular { length, .. } => now + (length - self.since_begin(now, phase)),
+            Self::Regular { length, .. } => now + (length.value - self.since_begin(now, phase)),
             Self::Calendar { ends } => {
                 let next = ends.partition_point(|end| *end <= now);
                 ends.get(next).copied().unwrap_or(Tick::MAX.as_nanos() + 1)
@@ -90,8 +90,39 @@ impl Grid {
     #[inline]
     fn since_begin(&self, now: u64, phase: Phase) -> u64 {
         let Self::Regular { length, offset, jittered } = self else { return 0 };
-        let moved = if *jittered { phase.0 % length } else { 0 };
-        (now + offset + (length - moved)) % length
+        let moved = if *jittered { phase.0 % length.value } else { 0 };
+        length.remainder(now + offset + (length.value - moved))
+    }
+}
+
+/// A number to divide by again and again: a multiplication takes the place of the division.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Divisor {
+    value: u64,
+    /// 2 to the power of `shift`, divided by `value`, rounded up.
+    inverse: u64,
+    shift: u32,
+}
+
+impl Divisor {
+    /// Dividends are below 2 to this power: 36 years in nanoseconds.
+    const BITS: u32 = 60;
+
+    /// With `shift = BITS + log2(value)`, rounded up, the inverse exceeds `2^shift / value` by
+    /// less than `2^(shift - BITS) / value`, and so the quotient of a number below `2^BITS` by
+    /// less than `1 / value`: never enough to reach the next whole number.
+    fn new(value: u64) -> Self {
+        let shift = Self::BITS + value.next_power_of_two().ilog2();
+        // At most 2^(BITS + 1).
+        let inverse = (1u128 << shift).div_ceil(u128::from(value)) as u64;
+        Self { value, inverse, shift }
+    }
+
+    #[inline]
+    fn remainder(&self, number: u64) -> u64 {
+        debug_assert!(number < 1 << Self::BITS);
+        let quotient = (u128::from(number) * u128::from(self.inverse)) >> self.shift;
+        number - quotient as u64 * self.value
     }
 }
 
@@ -143,4 +174,25 @@ fn date_at(wall: i128, zone: &TimeZone) -> Date {
 
 fn midnight(date: Date, zone: &TimeZone) -> Option<i128> {
     Some(date.to_zoned(zone.clone()).ok()?.timestamp().as_nanosecond())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_divisor_leaves_what_division_leaves(
+            value in 1..=366 * 86_400_000_000_000u64,
+            number in 0..1u64 << Divisor::BITS,
+            near in -1i64..=1,
+        ) {
+            // Beside random numbers, those next to multiples, where an error would show.
+            let multiple = (number / value * value).saturating_add_signed(near);
+            for number in [number, multiple.min((1 << Divisor::BITS) - 1)] {
+                prop_assert_eq!(Divisor::new(value).remainder(number), number % value);
+            }
+        }
+    }
 }

@@ -14,7 +14,7 @@ use crate::word::Word;
 pub(crate) struct Shape(pub(crate) Bucket);
 
 impl Steps for Shape {
-    #[inline]
+    #[inline(always)]
     fn step(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step {
         let bucket = &self.0;
         match bucket.spend(word, now, cost) {

@@ -205,8 +205,22 @@ impl Machine {
     /// assert_eq!(step.decision.retry(), Some(Retry::Never), "eleven never fit into ten");
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
-    #[inline(always)]
     pub fn step(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step {
+        self.step_inlined(word, now, cost, phase)
+    }
+
+    /// As [`step`](Self::step), all machines of it inlined into the caller: for the one place
+    /// where decisions are made by the million.
+    ///
+    /// ```
+    /// # use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
+    /// # let machine = Limit::fixed_window("10/s")?.machine(Anchor::default()).expect("a word is enough");
+    /// let step = machine.step_inlined(Word::REST, Tick::ZERO, 1, Phase::default());
+    /// assert_eq!(step, machine.step(Word::REST, Tick::ZERO, 1, Phase::default()));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    #[inline(always)]
+    pub fn step_inlined(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step {
         dispatch!(self, machine => machine.step(word, now, cost, phase),
             unlimited => Step { word, decision: Decision::unlimited() })
     }

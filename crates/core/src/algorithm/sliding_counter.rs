@@ -65,7 +65,7 @@ impl SlidingCounter {
         Self { grid, length, limit, this_bits, last_bits, last_shift }
     }
 
-    #[inline]
+    #[inline(always)]
     fn current(&self, word: Word, now: u64, phase: Phase) -> Current {
         let end = self.grid.end(now, phase);
         let prefix = self.prefix(end);
@@ -90,7 +90,7 @@ impl SlidingCounter {
         Current { prefix, end, weight: end - now, last, this: 0 }
     }
 
-    #[inline]
+    #[inline(always)]
     fn word(&self, current: &Current, this: u64) -> Word {
         let last = current.last >> self.last_shift;
         let counts = (last << self.this_bits) | this;
@@ -99,7 +99,7 @@ impl SlidingCounter {
 
     /// What is left, exactly: tokens times the window's length, if that fits into the room of a
     /// decision, otherwise whole tokens.
-    #[inline]
+    #[inline(always)]
     fn room(&self, now: u64, current: &Current, this: u64) -> Room {
         let reset = match (this, current.last) {
             (0, 0) => 0,
@@ -116,7 +116,7 @@ impl SlidingCounter {
     }
 
     /// Whether `last` at this weight leaves `free` tokens or more unspent.
-    #[inline]
+    #[inline(always)]
     fn fits(&self, current: &Current, free: u64) -> bool {
         let taken = u128::from(current.last) * u128::from(current.weight);
         taken <= u128::from(free) * u128::from(self.length)
@@ -161,7 +161,7 @@ impl SlidingCounter {
 }
 
 impl Steps for SlidingCounter {
-    #[inline]
+    #[inline(always)]
     fn step(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step {
         let now = now.as_nanos();
         let current = self.current(word, now, phase);

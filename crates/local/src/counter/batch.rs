@@ -4,7 +4,7 @@ use tollgate_core::{Decision, Tick};
 
 use crate::counter::{Counter, Refresh};
 use crate::key::KeyHash;
-use crate::table::{Attempt, Stepping, UsualSpend};
+use crate::table::{Attempt, OftenSpend, Stepping, UsualSpend};
 
 /// The most keys of one [`Batch`]: the bits of a `u32`.
 pub(crate) const BATCH: usize = 32;
@@ -53,7 +53,7 @@ impl<'a> Batch<'a> {
                 self.check_with(|_| spend, cost, now, refresh, decisions);
             }
             None => {
-                let spend = |hash| self.counter.spend(hash, cost, time);
+                let spend = |hash| OftenSpend(self.counter.spend(hash, cost, time));
                 self.check_with(spend, cost, now, refresh, decisions);
             }
         }

@@ -44,7 +44,7 @@ use crate::loan::{self, Borrower, Spending};
 use crate::sketch::{Sketch, Spent};
 use crate::sync::pause;
 use crate::table::{
-    Attempt, Found, Line, Place, SLOTS, Spend, Stepping, Table, UsualSpend, Vacancy,
+    Attempt, Found, Line, OftenSpend, Place, SLOTS, Spend, Stepping, Table, UsualSpend, Vacancy,
 };
 
 /// Where a decision that puts a key into a slot gets a fresh time from.
@@ -146,7 +146,7 @@ impl Counter {
         refresh: Refresh<'_>,
     ) -> Decision {
         let mut answer = Decision::unlimited();
-        let spend = self.spend(hash, cost, *now);
+        let spend = OftenSpend(self.spend(hash, cost, *now));
         match self.check_first(place, hash, (cost, *now), &spend, &mut answer) {
             Attempt::Done => answer,
             failed => self.check_late(hash, cost, failed, now, refresh),

@@ -292,6 +292,16 @@ impl Stepping for Spend<'_> {
     }
 }
 
+/// A [`Spend`] that is made often enough to be worth a copy of every machine.
+pub(crate) struct OftenSpend<'a>(pub(crate) Spend<'a>);
+
+impl Stepping for OftenSpend<'_> {
+    #[inline(always)]
+    fn step(&self, word: Word) -> Step {
+        self.0.machine.step_inlined(word, self.0.now, self.0.cost, self.0.phase)
+    }
+}
+
 impl Spend<'_> {
     /// The state if this had not been spent.
     pub(crate) fn undone(&self, word: Word) -> Word {
