@@ -27,7 +27,8 @@
 //!
 //! # Laws
 //!
-//! Each is held by a property test, for every algorithm, against a slow and obvious model:
+//! Each is held by a property test in `tests/laws`, for every algorithm, against a slow and
+//! obvious model:
 //!
 //! * never more is admitted than the algorithm's bound;
 //! * a denial spends nothing, and earns nothing;

@@ -138,10 +138,13 @@ impl Counters {
     /// ```
     #[inline(always)]
     pub fn check(&self, key: KeyHash, cost: u64, clock: &impl Clock) -> Decision {
+        let mut answer = Decision::unlimited();
         match &self.home {
-            Home::Table(counter) => counter.check(key, cost, clock),
-            _ => self.check_at(key, cost, clock.now()),
+            Home::Table(counter) => counter.check(key, cost, clock, &mut answer),
+            Home::Unlimited => {}
+            Home::Logs(logs) => answer = logs.check(key, cost, clock.now()),
         }
+        answer
     }
 
     /// As [`check`](Self::check), at a time that was read from `clock` before, for several
@@ -169,11 +172,15 @@ impl Counters {
         clock: &impl Clock,
         now: &mut Tick,
     ) -> Decision {
+        let mut answer = Decision::unlimited();
         match &self.home {
-            Home::Table(counter) => counter.check_at(key, cost, now, &|| clock.now()),
-            Home::Unlimited => Decision::unlimited(),
-            Home::Logs(logs) => logs.check(key, cost, *now),
+            Home::Table(counter) => {
+                counter.check_at(key, cost, now, &|| clock.now(), &mut answer);
+            }
+            Home::Unlimited => {}
+            Home::Logs(logs) => answer = logs.check(key, cost, *now),
         }
+        answer
     }
 
     /// Starts to bring the memory that a decision on this key will need.
@@ -214,11 +221,15 @@ impl Counters {
     /// ```
     #[inline(always)]
     pub fn check_at(&self, key: KeyHash, cost: u64, now: Tick) -> Decision {
+        let mut answer = Decision::unlimited();
         match &self.home {
-            Home::Table(counter) => counter.check_at(key, cost, &mut { now }, &|| now),
-            Home::Unlimited => Decision::unlimited(),
-            Home::Logs(logs) => logs.check(key, cost, now),
+            Home::Table(counter) => {
+                counter.check_at(key, cost, &mut { now }, &|| now, &mut answer);
+            }
+            Home::Unlimited => {}
+            Home::Logs(logs) => answer = logs.check(key, cost, now),
         }
+        answer
     }
 
     /// Decides many keys at one reading of the clock. Their memory is brought side by side, which

@@ -59,17 +59,14 @@ thread_local! {
     static HELD: RefCell<[Option<Held>; PLACES]> = const { RefCell::new([const { None }; PLACES]) };
 }
 
-/// What came of spending what this thread holds.
-pub(crate) enum Spending {
-    /// The answer is where the caller wanted it.
-    Done,
-    /// The loan was used up in time: another one is worth having.
-    UsedUp,
-    NothingHeld,
+/// Whether this thread may hold something of the key: all that a decision about another key pays.
+#[inline(always)]
+pub(crate) fn may_hold(hash: KeyHash) -> bool {
+    // Loom's threads are one thread to the standard library.
+    !cfg!(loom) && HASHES.with(|hashes| hashes[place(hash)].get() == hash.0)
 }
 
 /// Spends `cost` from what this thread holds.
-#[inline(always)]
 pub(crate) fn spend(
     borrower: &Borrower,
     hash: KeyHash,
@@ -77,14 +74,19 @@ pub(crate) fn spend(
     now: Tick,
     answer: &mut Decision,
 ) -> Spending {
-    // Loom's threads are one thread to the standard library.
-    if cfg!(loom) || HASHES.with(|hashes| hashes[place(hash)].get() != hash.0) {
-        return Spending::NothingHeld;
-    }
     HELD.with_borrow_mut(|held| match &mut held[place(hash)] {
         Some(own) => own.spend(borrower, cost, now, answer),
         None => Spending::NothingHeld,
     })
+}
+
+/// What came of spending what this thread holds.
+pub(crate) enum Spending {
+    /// The answer is where the caller wanted it.
+    Done,
+    /// The loan was used up in time: another one is worth having.
+    UsedUp,
+    NothingHeld,
 }
 
 impl Held {

@@ -27,7 +27,8 @@ struct Shard {
     /// Entries of all logs but the common one, and one for each log.
     used: usize,
     max: usize,
-    /// When it is worth looking for logs at rest again.
+    /// When logs at rest were dropped last, and when it is worth looking for more.
+    swept: Tick,
     next_sweep: Tick,
     overflowed: u64,
     promoted: u64,
@@ -54,12 +55,10 @@ impl Logs {
     }
 
     pub(crate) fn peek(&self, key: KeyHash, cost: u64, now: Tick) -> Decision {
-        let key = key.salted(self.salt);
-        let mut shard = self.shard(key);
-        match shard.logs.get_mut(&key) {
-            Some(log) => log.peek(self.rule, now, cost),
-            None => shard.common.peek(self.rule, now, cost),
-        }
+        let mut decision = None;
+        self.change(key, |log| decision = Some(log.peek(self.rule, now, cost)));
+        decision
+            .unwrap_or_else(|| self.shard(key.salted(self.salt)).common.peek(self.rule, now, cost))
     }
 
     pub(crate) fn refund(&self, key: KeyHash, cost: u64) {
@@ -90,6 +89,7 @@ impl Logs {
         pressure
     }
 
+    /// Changes the log of a key in a way that frees memory, if at all. `false` if it has none.
     fn change(&self, key: KeyHash, change: impl FnOnce(&mut Log)) -> bool {
         let key = key.salted(self.salt);
         let mut shard = self.shard(key);
@@ -125,6 +125,8 @@ impl Shard {
             self.overflowed += 1;
             return self.common.step_in_place(rule, now, cost);
         }
+        // Whoever is late must not bring an older time to a key whose log was dropped at a later.
+        let now = now.max(self.swept);
         // A key that shared the common log takes along what that knows.
         let mut log = Log::default();
         if !self.common.is_at_rest(rule, now) {
@@ -150,6 +152,7 @@ impl Shard {
             }
             keep
         });
+        self.swept = self.swept.max(now);
         self.next_sweep = match self.used > self.max / 2 {
             true => now.after(rule.window() / 16),
             false => now,

@@ -3,9 +3,9 @@
 //! A cell is the state of all the keys that fall into it, taken as one. It knows of everything
 //! any of them has spent, so none of them is given more than its limit; they share it instead.
 
-use tollgate_core::{Decision, Tick, Word};
+use tollgate_core::{Decision, Phase, Tick, Word};
 
-use crate::key::{KeyHash, MULTIPLIER, fold};
+use crate::key::{KeyHash, MULTIPLIER};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::table::{Spend, Stepping};
 
@@ -77,9 +77,21 @@ impl Sketch {
     /// an eighth of a second, in the units of words.
     const AHEAD: u64 = (1 << 27) << 6;
 
+    /// Where the windows of a key begin, if they are jittered: at the same time for all keys of a
+    /// cell, because keys whose windows differ could not be counted as one.
+    #[inline]
+    pub(crate) fn phase(&self, hash: KeyHash) -> Phase {
+        Phase((self.index(hash) as u64).wrapping_mul(MULTIPLIER))
+    }
+
     fn cell(&self, hash: KeyHash) -> &AtomicU64 {
-        let mixed = fold(hash.0.rotate_left(32), MULTIPLIER);
-        &self.cells[((u128::from(mixed) * self.cells.len() as u128) >> 64) as usize]
+        &self.cells[self.index(hash)]
+    }
+
+    /// The high bits choose the line of a key, so others are turned to the front here.
+    #[inline]
+    fn index(&self, hash: KeyHash) -> usize {
+        ((u128::from(hash.0.rotate_left(17)) * self.cells.len() as u128) >> 64) as usize
     }
 }
 

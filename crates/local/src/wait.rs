@@ -150,11 +150,12 @@ impl WaitingRoom {
 
     fn join(&self, key: KeyHash) -> Result<Ticket<'_>, WaitError> {
         let mut queues = lock(self.shard(key));
-        let queue = queues.entry(key).or_default();
+        let waiters = queues.get(&key).map_or(0, |queue| queue.waiters.len());
         // The one at the head is being served, it does not wait in line.
-        if queue.waiters.len() > self.max || self.waiting() >= Self::MAX_WAITING {
+        if waiters > self.max || self.waiting() >= Self::MAX_WAITING {
             return Err(WaitError::QueueFull { max: self.max.min(Self::MAX_WAITING) });
         }
+        let queue = queues.entry(key).or_default();
         let number = queue.next;
         queue.next += 1;
         queue.waiters.push_back(Waiter { number, waker: None });

@@ -146,11 +146,17 @@ impl Bucket {
         }
     }
 
-    /// Whether grains are the units of words. A caller that asks first lets the compiler drop
-    /// the conversions below.
+    /// Whether grains are the units of words.
     #[inline(always)]
     pub(crate) const fn is_binary(&self) -> bool {
         self.per_nano == 64
+    }
+
+    /// The same bucket, as one that the compiler knows to be binary.
+    #[inline(always)]
+    pub(crate) const fn as_binary(&self) -> Self {
+        debug_assert!(self.is_binary());
+        Self { per_nano: 64, ..*self }
     }
 
     /// The moment as a word.

@@ -12,9 +12,6 @@ mod sliding_counter;
 mod sliding_log;
 mod token_bucket;
 
-#[cfg(test)]
-mod laws;
-
 pub use permits::{Permit, Permits};
 pub use sliding_log::{Log, LogRule};
 
@@ -123,9 +120,9 @@ pub struct Machine(pub(crate) Kind);
 /// # Ok::<(), tollgate_core::LimitError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Usual(TokenBucket);
+pub struct Usual<'a>(&'a TokenBucket);
 
-impl Usual {
+impl Usual<'_> {
     /// As [`Machine::step`].
     ///
     /// ```
@@ -137,7 +134,7 @@ impl Usual {
     /// ```
     #[inline(always)]
     pub fn step(&self, word: Word, now: Tick, cost: u64) -> Step {
-        self.0.step(word, now, cost, Phase(0))
+        self.0.step_in_words(word, now, cost)
     }
 }
 
@@ -238,8 +235,8 @@ impl Machine {
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     #[inline(always)]
-    pub const fn usual(&self) -> Option<Usual> {
-        match self.0 {
+    pub const fn usual(&self) -> Option<Usual<'_>> {
+        match &self.0 {
             Kind::TokenBucket(bucket) if bucket.0.is_binary() => Some(Usual(bucket)),
             _ => None,
         }

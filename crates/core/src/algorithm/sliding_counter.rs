@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Where a limit is so large that two exact counts do not fit into a word, the count of the last
-//! window is rounded up to a multiple of a power of two, at the coarsest a 64th of the limit.
+//! window is rounded up to a multiple of a power of two, at the coarsest a 63rd of the limit.
 
 use crate::algorithm::grid::Grid;
 use crate::algorithm::{LOAN_SHARE, Loan, Phase, Step, Steps};

@@ -31,19 +31,17 @@ impl TokenBucket {
         }
     }
 
-    #[inline(never)]
-    fn decide_in_odd_grains(&self, word: Word, now: Tick, cost: u64) -> Step {
-        self.decide(word, now, cost)
+    /// A step of a bucket that [is binary](Bucket::is_binary), all conversions left out.
+    #[inline(always)]
+    pub(crate) fn step_in_words(&self, word: Word, now: Tick, cost: u64) -> Step {
+        Self(self.0.as_binary()).decide(word, now, cost)
     }
 }
 
 impl Steps for TokenBucket {
     #[inline(always)]
     fn step(&self, word: Word, now: Tick, cost: u64, _: Phase) -> Step {
-        match self.0.is_binary() {
-            true => self.decide(word, now, cost),
-            false => self.decide_in_odd_grains(word, now, cost),
-        }
+        self.decide(word, now, cost)
     }
 
     fn charge(&self, word: Word, now: Tick, cost: u64, _: Phase) -> Word {

@@ -1,11 +1,11 @@
 //! Law: step by step, a machine and its model say the same.
 
 use proptest::prelude::*;
-use tollgate_core::Tick;
+use tollgate_core::{Step, Tick};
 
 use crate::model;
 use crate::subject::{self, Kind, Subject};
-use crate::trace::{self, Request};
+use crate::trace::{self, Request, Visit};
 
 proptest! {
     #![proptest_config(trace::cases(4))]
@@ -44,6 +44,7 @@ fn agrees(subject: &Subject, start: Tick, requests: &[Request]) -> Result<(), Te
         let (is, right) = (subject.remaining(visit.before, visit.now), model.remaining(now));
         prop_assert!(is <= right && right - is <= slack, "{is} remain at {now}, {right} is right");
         let decision = visit.step.decision;
+        prop_assert_eq!(by_other_ways(subject, visit), [visit.step; 2]);
         if slack == 0 {
             prop_assert_eq!(decision.is_allowed(), visit.cost <= right);
         }
@@ -58,4 +59,12 @@ fn agrees(subject: &Subject, start: Tick, requests: &[Request]) -> Result<(), Te
         Ok(())
     })?;
     Ok(())
+}
+
+/// What the ways that are made for speed say to the same request.
+fn by_other_ways(subject: &Subject, visit: &Visit) -> [Step; 2] {
+    let Visit { before, now, cost, .. } = *visit;
+    let inlined = subject.machine.step_inlined(before, now, cost, subject.phase);
+    let usual = subject.machine.usual().map(|usual| usual.step(before, now, cost));
+    [inlined, usual.unwrap_or(inlined)]
 }

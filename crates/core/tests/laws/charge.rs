@@ -46,9 +46,15 @@ fn charges(subject: &Subject, visit: &Visit, pause: Pause) -> Result<(), TestCas
         prop_assert_eq!(charged, visit.step.word);
     }
     let later = now.after(pause.length(subject.rate(), &visit.step.decision));
-    let (charged, stepped) =
-        (subject.remaining(charged, later), subject.remaining(visit.step.word, later));
-    prop_assert!(charged <= stepped, "{charged} remain at {later}, and {stepped} after a step");
+    let is = subject.remaining(charged, later);
+    let stepped = subject.remaining(visit.step.word, later);
+    prop_assert!(is <= stepped, "{is} remain at {later}, and {stepped} after a step");
+    if subject.kind != Kind::Sliding {
+        // No more is spent than there is: at most a part of a token besides whole ones.
+        let all = subject.step(visit.before, now, subject.remaining(visit.before, now)).word;
+        let exhausted = subject.remaining(all, later);
+        prop_assert!(is + 1 >= exhausted, "{is} remain at {later}, and {exhausted} of nothing");
+    }
     Ok(())
 }
 

@@ -48,7 +48,10 @@ fn a_decision_says_what_it_was_made_of() {
     assert_eq!(delayed.verdict(), Verdict::AllowAfter(Duration::from_secs(1)));
     assert_eq!((delayed.delay(), delayed.retry_after()), (Duration::from_secs(1), None));
     assert!(delayed.is_allowed());
-    for retry in [Retry::After(Duration::from_nanos(7)), Retry::OnReturn, Retry::Never] {
+    // As long as can be: from the first tick to the last, and a window beyond.
+    let longest = Retry::After(Duration::from_secs(8 * 366 * 86_400));
+    let shortest = Retry::After(Duration::from_nanos(1));
+    for retry in [shortest, longest, Retry::OnReturn, Retry::Never] {
         let decision = Decision::deny(10, 3, Duration::from_secs(2), retry);
         assert_eq!((decision.retry(), decision.verdict()), (Some(retry), Verdict::Deny(retry)));
         assert!(!decision.is_allowed() && decision.delay().is_zero());

@@ -27,7 +27,9 @@ enum Deed {
         who: u16,
         share: u16,
     },
-    /// All borrowers spend all they have at the last moment.
+    /// Spend directly all there is.
+    Drain,
+    /// All borrowers spend all they have at the last moment, and others all there is besides.
     UseAllAtTheEnd,
 }
 
@@ -44,7 +46,8 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         deed: match kind % 16 {
             0..6 => Deed::Spend((amount >> 16) as u16 >> (kind >> 16 & 15)),
             6..10 => Deed::Borrow { want: u64::from(amount) >> (kind >> 16 & 31) },
-            10..15 => Deed::Use { who: amount as u16, share: (amount >> 16) as u16 },
+            10..13 => Deed::Use { who: amount as u16, share: (amount >> 16) as u16 },
+            13 => Deed::Drain,
             _ => Deed::UseAllAtTheEnd,
         },
     });
@@ -102,26 +105,23 @@ fn union(subject: &Subject, start: Tick, moves: &[Move]) -> Union {
     let mut union = Union { admitted: Vec::new(), borrowed: 0 };
     let (mut word, mut now, mut loans) = (Word::REST, start, Vec::<(Loan, u64)>::new());
     for Move { pause, deed } in moves {
-        let last = subject.peek(word, now);
-        let next = now.after(pause.length(subject.rate(), &last));
+        let next = now.after(pause.length(subject.rate(), &subject.peek(word, now)));
         if matches!(deed, Deed::UseAllAtTheEnd) {
             loans.sort_by_key(|(loan, _)| loan.until);
             for (loan, left) in loans.drain(..) {
                 now = loan.until;
                 union.use_up(now, left);
+                word = union.spend(subject, word, now, subject.remaining(word, now));
             }
         }
         now = next.max(now);
         loans.retain(|(loan, left)| loan.until >= now && *left > 0);
         match deed {
             Deed::Spend(share) => {
-                let cost = (part(subject.capacity(), *share)).max(1);
-                let step = subject.step(word, now, cost);
-                if step.decision.is_allowed() {
-                    union.admitted.push((now.as_nanos(), cost));
-                }
-                word = step.word;
+                let cost = part(subject.capacity(), *share).max(1);
+                word = union.spend(subject, word, now, cost);
             }
+            Deed::Drain => word = union.spend(subject, word, now, subject.remaining(word, now)),
             Deed::Borrow { want } => {
                 if let Some(loan) = subject.machine.lend(word, now, *want, subject.phase) {
                     check_loan(subject, word, now, *want, &loan);
@@ -142,6 +142,14 @@ fn union(subject: &Subject, start: Tick, moves: &[Move]) -> Union {
 }
 
 impl Union {
+    fn spend(&mut self, subject: &Subject, word: Word, now: Tick, cost: u64) -> Word {
+        let step = subject.step(word, now, cost);
+        if step.decision.is_allowed() {
+            self.admitted.push((now.as_nanos(), cost));
+        }
+        step.word
+    }
+
     fn use_up(&mut self, now: Tick, cost: u64) {
         self.admitted.push((now.as_nanos(), cost));
         self.borrowed += cost;

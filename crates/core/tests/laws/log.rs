@@ -295,3 +295,12 @@ fn forgetting_is_not_earning() {
     assert!(!log.step(rule, millis(1999), 1).is_allowed(), "so it counts until a second later");
     assert!(log.step(rule, millis(2000), 1).is_allowed());
 }
+
+/// An empty log would count what comes at once from now on, and not from the latest time seen.
+#[test]
+fn a_log_that_has_seen_a_later_time_is_not_at_rest() {
+    let (rule, mut log) = (rule("1/s"), Log::default());
+    log.peek(rule, millis(700), 1);
+    assert!(!log.is_at_rest(rule, millis(699)));
+    assert!(log.is_at_rest(rule, millis(700)));
+}

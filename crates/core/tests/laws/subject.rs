@@ -89,11 +89,11 @@ impl Subject {
     }
 
     /// By how much a sliding counter may be too strict because it rounds the last window's count:
-    /// 0 where two exact counts fit into a word beside the time, otherwise a 64th of the limit.
+    /// 0 where two exact counts fit into a word beside the time, otherwise a 63rd of the limit.
     pub(crate) fn slack(&self) -> u64 {
         let counts = 2 * (self.capacity().ilog2() + 1).max(6);
         match self.kind == Kind::Sliding && counts > 5 + self.period().ilog2() {
-            true => self.capacity().div_ceil(64) + 1,
+            true => self.capacity().div_ceil(63) + 1,
             false => 0,
         }
     }

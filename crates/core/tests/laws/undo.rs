@@ -194,3 +194,18 @@ fn undo_leaves_the_next_window_alone() {
         assert_eq!(subject.machine.undo(others, end, end, 1, subject.phase), others);
     }
 }
+
+/// The price of an undo that does not know what the bucket held before: others who took from a
+/// full one in the meantime took, as far as the bucket remembers, at the time of what is undone.
+#[test]
+fn one_who_takes_from_a_full_bucket_before_an_undo_took_at_the_time_of_the_undone() {
+    let subject = Subject::plain(Kind::TokenBucket, "10/s");
+    let at = |millis: u64| Tick::from_nanos(millis * 1_000_000);
+    let undone = subject.step(Word::REST, at(0), 5).word;
+    let word = subject.step(undone, at(300), 5).word;
+    let word = subject.machine.undo(word, at(0), at(400), 5, subject.phase);
+    let as_if = subject.step(Word::REST, at(0), 5).word;
+    assert_eq!(subject.peek(word, at(400)), subject.peek(as_if, at(400)));
+    let never = subject.step(Word::REST, at(300), 5).word;
+    assert_eq!((subject.remaining(word, at(400)), subject.remaining(never, at(400))), (9, 6));
+}

@@ -125,7 +125,8 @@ fn a_policing_leaky_bucket_passes_one_at_a_time() {
     assert_eq!(allowed(&subject, &mut word, millis(100), 10), 1);
 }
 
-/// At the coarsest, the last window's count is rounded up to a multiple of a 64th of the limit.
+/// The last window's count is rounded up to a multiple of a power of two: here a 64th of the
+/// limit.
 #[test]
 fn a_sliding_counter_to_which_two_counts_do_not_fit_rounds_up() {
     let subject = Subject::plain(Kind::Sliding, "67108864/s");

@@ -4,7 +4,7 @@ use tollgate_core::{Decision, Tick};
 
 use crate::counter::{Counter, Refresh};
 use crate::key::KeyHash;
-use crate::table::{Attempt, OftenSpend, Stepping, UsualSpend};
+use crate::table::Failed;
 
 /// The most keys of one [`Batch`]: the bits of a `u32`.
 pub(crate) const BATCH: usize = 32;
@@ -46,53 +46,29 @@ impl<'a> Batch<'a> {
         refresh: Refresh<'_>,
         decisions: &mut Vec<Decision>,
     ) {
-        let time = *now;
-        match self.counter.machine.usual() {
-            Some(usual) => {
-                let spend = UsualSpend { usual, now: time, cost };
-                self.check_with(|_| spend, cost, now, refresh, decisions);
-            }
-            None => {
-                let spend = |hash| OftenSpend(self.counter.spend(hash, cost, time));
-                self.check_with(spend, cost, now, refresh, decisions);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn check_with<S: Stepping>(
-        &self,
-        spend: impl Fn(KeyHash) -> S,
-        cost: u64,
-        now: &mut Tick,
-        refresh: Refresh<'_>,
-        decisions: &mut Vec<Decision>,
-    ) {
         let begin = decisions.len();
         let hashes = &self.hashes[..self.len.min(BATCH)];
         // A bit for each key: whether it comes late, and whether because of others.
         let (mut late, mut contended) = (0u32, 0u32);
-        decisions.extend(hashes.iter().enumerate().map(|(index, hash)| {
-            let mut answer = Decision::unlimited();
+        decisions.resize(begin + hashes.len(), Decision::unlimited());
+        let answers = &mut decisions[begin..];
+        for (index, (hash, answer)) in hashes.iter().zip(answers.iter_mut()).enumerate() {
             let place = self.counter.table.place(*hash);
-            let (what, spend) = ((cost, *now), spend(*hash));
-            let attempt = self.counter.check_first(place, *hash, what, &spend, &mut answer);
-            if attempt != Attempt::Done {
+            if let Err(failed) = self.counter.check_first(place, *hash, cost, *now, answer) {
                 place.prefetch_second();
                 late |= 1 << index;
-                contended |= u32::from(attempt == Attempt::Contended) << index;
+                contended |= u32::from(failed == Failed::Contended) << index;
             }
-            answer
-        }));
+        }
         while late != 0 {
             let index = late.trailing_zeros() as usize;
             late &= late - 1;
             let failed = match contended >> index & 1 {
-                0 => Attempt::Absent,
-                _ => Attempt::Contended,
+                0 => Failed::Absent,
+                _ => Failed::Contended,
             };
-            decisions[begin + index] =
-                self.counter.check_late(hashes[index], cost, failed, now, refresh);
+            let (hash, answer) = (hashes[index], &mut answers[index]);
+            *now = self.counter.check_late(hash, cost, *now, failed, refresh, answer);
         }
     }
 }

@@ -23,10 +23,13 @@
 //! the sketch after its claim; whoever spends in the sketch looks for a claim afterwards, again
 //! with fences in between. At least one sees the other: either the claimer has read the spending,
 //! or the spender nudges the claim, so that the claimer reads again, or finds the published slot,
-//! takes its spending back, and asks there.
+//! takes its spending back, and asks there. Of several claims it nudges all: any of them may be
+//! the one that is published.
 //!
-//! *A key at rest is no key.* A claimer takes the time after it holds the slot, so nobody who is
-//! late brings an older time to a key whose state was dropped at a later one.
+//! *A key at rest is no key.* A claimer takes the time after it holds the slot, and whoever goes
+//! to the sketch after having looked for a slot, so nobody who is late brings an older time to a
+//! key whose state was dropped at a later one. A claimer that backs out leaves the slot to nobody:
+//! the key that had it may have another one by then.
 
 mod batch;
 
@@ -35,7 +38,7 @@ pub(crate) use batch::{BATCH, Batch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate_core::{Anchor, Decision, Limit, Machine, Phase, Retry, Tick, Word};
+use tollgate_core::{Anchor, Decision, Limit, Machine, Retry, Tick, Word};
 
 use crate::clock::Clock;
 use crate::counters::Pressure;
@@ -44,7 +47,8 @@ use crate::loan::{self, Borrower, Spending};
 use crate::sketch::{Sketch, Spent};
 use crate::sync::pause;
 use crate::table::{
-    Attempt, Found, Line, OftenSpend, Place, SLOTS, Spend, Stepping, Table, UsualSpend, Vacancy,
+    Failed, Found, Line, OftenSpend, Place, SLOTS, Spend, Spot, Stepping, Table, UsualSpend,
+    Vacancy,
 };
 
 /// Where a decision that puts a key into a slot gets a fresh time from.
@@ -93,13 +97,25 @@ impl Counter {
         self.table.place(hash.salted(self.salt)).prefetch();
     }
 
+    /// Decides, and leaves the decision in `answer`, as all that follows does: a decision that is
+    /// handed from function to function is copied in larger pieces than it was written in, and
+    /// for those the processor waits longer than the decision takes.
     #[inline(always)]
-    pub(crate) fn check(&self, hash: KeyHash, cost: u64, clock: &impl Clock) -> Decision {
+    pub(crate) fn check(
+        &self,
+        hash: KeyHash,
+        cost: u64,
+        clock: &impl Clock,
+        answer: &mut Decision,
+    ) {
         let hash = hash.salted(self.salt);
         let place = self.table.place(hash);
         place.prefetch();
         // The clock is read while the memory is under way.
-        self.check_place(place, hash, cost, &mut clock.now(), &|| clock.now())
+        let now = clock.now();
+        if let Err(failed) = self.check_first(place, hash, cost, now, answer) {
+            self.check_late(hash, cost, now, failed, &|| clock.now(), answer);
+        }
     }
 
     #[inline(always)]
@@ -109,47 +125,12 @@ impl Counter {
         cost: u64,
         now: &mut Tick,
         refresh: Refresh<'_>,
-    ) -> Decision {
+        answer: &mut Decision,
+    ) {
         let hash = hash.salted(self.salt);
-        self.check_place(self.table.place(hash), hash, cost, now, refresh)
-    }
-
-    /// The usual machine is inlined into the caller, where what nobody asks for is not even
-    /// computed; the others share a function.
-    #[inline(always)]
-    fn check_place(
-        &self,
-        place: Place<'_>,
-        hash: KeyHash,
-        cost: u64,
-        now: &mut Tick,
-        refresh: Refresh<'_>,
-    ) -> Decision {
-        let Some(usual) = self.machine.usual() else {
-            return self.check_unusual(place, hash, cost, now, refresh);
-        };
-        let mut answer = Decision::unlimited();
-        let spend = UsualSpend { usual, now: *now, cost };
-        match self.check_first(place, hash, (cost, *now), &spend, &mut answer) {
-            Attempt::Done => answer,
-            failed => self.check_late(hash, cost, failed, now, refresh),
-        }
-    }
-
-    #[inline(never)]
-    fn check_unusual(
-        &self,
-        place: Place<'_>,
-        hash: KeyHash,
-        cost: u64,
-        now: &mut Tick,
-        refresh: Refresh<'_>,
-    ) -> Decision {
-        let mut answer = Decision::unlimited();
-        let spend = OftenSpend(self.spend(hash, cost, *now));
-        match self.check_first(place, hash, (cost, *now), &spend, &mut answer) {
-            Attempt::Done => answer,
-            failed => self.check_late(hash, cost, failed, now, refresh),
+        let place = self.table.place(hash);
+        if let Err(failed) = self.check_first(place, hash, cost, *now, answer) {
+            *now = self.check_late(hash, cost, *now, failed, refresh, answer);
         }
     }
 
@@ -174,14 +155,14 @@ impl Counter {
     /// there with others cannot be told apart.
     pub(crate) fn refund(&self, hash: KeyHash, cost: u64, now: Tick) {
         let hash = hash.salted(self.salt);
-        let phase = phase(hash);
+        let phase = self.sketch.phase(hash);
         self.rewrite(hash, |word| self.machine.refund(word, now, cost, phase));
     }
 
     /// Takes back `cost` that was spent at `then`, as if it had never been.
     pub(crate) fn undo(&self, hash: KeyHash, cost: u64, then: Tick, now: Tick) {
         let hash = hash.salted(self.salt);
-        let undone = |word| self.machine.undo(word, then, now, cost, phase(hash));
+        let undone = |word| self.machine.undo(word, then, now, cost, self.sketch.phase(hash));
         if !self.rewrite(hash, undone) {
             self.sketch.update(hash, undone);
         }
@@ -211,7 +192,7 @@ impl Counter {
 
     #[inline(always)]
     fn spend(&self, hash: KeyHash, cost: u64, now: Tick) -> Spend<'_> {
-        Spend { machine: &self.machine, now, cost, phase: phase(hash) }
+        Spend { machine: &self.machine, now, cost, phase: self.sketch.phase(hash) }
     }
 
     fn read(&self, hash: KeyHash, now: Tick) -> Word {
@@ -224,7 +205,7 @@ impl Counter {
         // A claimed slot is about to get its state from the sketch.
         while let Some(Found::Owned(spot)) = place.look(None) {
             let change = |word| Some(change(word));
-            if place.line(spot).attempt_at(spot.slot, place.tag, change) == Attempt::Done {
+            if place.line(spot).change_at(spot.slot, place.tag, change).is_ok() {
                 return true;
             }
         }
@@ -237,50 +218,87 @@ impl Counter {
         &self,
         place: Place<'_>,
         hash: KeyHash,
-        (cost, now): (u64, Tick),
-        spend: &impl Stepping,
+        cost: u64,
+        now: Tick,
         answer: &mut Decision,
-    ) -> Attempt {
-        match loan::spend(&self.borrower, hash, cost, now, answer) {
-            Spending::Done => return Attempt::Done,
-            Spending::UsedUp => return Attempt::Contended,
-            Spending::NothingHeld => {}
+    ) -> Result<(), Failed> {
+        if loan::may_hold(hash) {
+            return self.check_held(hash, cost, now, answer);
         }
-        place.first().attempt(place.tag, spend, answer)
+        // The usual machine is inlined into the caller; the others share a function.
+        match self.machine.usual() {
+            Some(usual) => {
+                place.first().attempt(place.tag, &UsualSpend { usual, now, cost }, answer)
+            }
+            None => self.check_unusual(hash, cost, now, answer),
+        }
     }
 
-    /// Decides where the first line could not.
+    #[inline(never)]
+    fn check_unusual(
+        &self,
+        hash: KeyHash,
+        cost: u64,
+        now: Tick,
+        answer: &mut Decision,
+    ) -> Result<(), Failed> {
+        let place = self.table.place(hash);
+        place.first().attempt(place.tag, &OftenSpend(self.spend(hash, cost, now)), answer)
+    }
+
+    #[inline(never)]
+    fn check_held(
+        &self,
+        hash: KeyHash,
+        cost: u64,
+        now: Tick,
+        answer: &mut Decision,
+    ) -> Result<(), Failed> {
+        match loan::spend(&self.borrower, hash, cost, now, answer) {
+            Spending::Done => Ok(()),
+            Spending::UsedUp => Err(Failed::Contended),
+            Spending::NothingHeld => self.check_unusual(hash, cost, now, answer),
+        }
+    }
+
+    /// Decides where the first line could not. Returns the time of the decision, which is later
+    /// than `now` if the key is new.
+    #[cold]
     #[inline(never)]
     fn check_late(
         &self,
         hash: KeyHash,
         cost: u64,
-        failed: Attempt,
-        now: &mut Tick,
+        now: Tick,
+        failed: Failed,
         refresh: Refresh<'_>,
-    ) -> Decision {
-        let mut spend = self.spend(hash, cost, *now);
+        answer: &mut Decision,
+    ) -> Tick {
         let place = self.table.place(hash);
-        let mut answer = Decision::unlimited();
-        let mut attempt = failed;
+        let mut spend = self.spend(hash, cost, now);
+        let mut failed = failed;
         let mut patience = Patience::default();
         loop {
-            if attempt == Attempt::Contended
+            if failed == Failed::Contended
                 && let Some(decision) = self.borrow(place, hash, &spend)
             {
-                return decision;
+                *answer = decision;
+                return now;
             }
-            attempt = place.second().attempt(place.tag, &spend, &mut answer);
-            if attempt == Attempt::Absent {
+            failed = match place.second().attempt(place.tag, &spend, answer) {
+                Ok(()) => return now,
+                Err(failed) => failed,
+            };
+            if failed == Failed::Absent {
                 if let Some(decision) = self.settle(place, hash, &mut spend, &mut patience, refresh)
                 {
-                    *now = spend.now;
-                    return decision;
+                    *answer = decision;
+                    return spend.now;
                 }
-                attempt = place.first().attempt(place.tag, &spend, &mut answer);
-            }
-            if attempt == Attempt::Done {
-                return answer;
+                failed = match place.first().attempt(place.tag, &spend, answer) {
+                    Ok(()) => return now,
+                    Err(failed) => failed,
+                };
             }
         }
     }
@@ -294,20 +312,20 @@ impl Counter {
         while let Some(line) = lines.peek() {
             let epoch = self.borrower.epoch();
             let mut borrowed = None;
-            let attempt = line.attempt_with(place.tag, |word| {
+            let changed = line.change(place.tag, |word| {
                 let loan = self.machine.lend(word, spend.now, loan::WANT, spend.phase)?;
                 let left = loan.tokens.checked_sub(spend.cost).filter(|_| spend.cost > 0)?;
                 borrowed = Some((loan, left));
                 Some(loan.word)
             });
-            if let (Attempt::Done, Some((loan, left))) = (attempt, borrowed) {
+            if let (Ok(()), Some((loan, left))) = (changed, borrowed) {
                 loan::keep(&self.borrower, epoch, hash, loan, left);
                 return Some(loan.decision_with(left));
             }
             match line.attempt(place.tag, spend, &mut answer) {
-                Attempt::Done => return Some(answer),
-                Attempt::Contended => {}
-                Attempt::Absent => _ = lines.next(),
+                Ok(()) => return Some(answer),
+                Err(Failed::Contended) => {}
+                Err(Failed::Absent) => _ = lines.next(),
             }
         }
         None
@@ -324,9 +342,9 @@ impl Counter {
         refresh: Refresh<'_>,
     ) -> Option<Decision> {
         match place.look(None) {
-            Some(Found::Owned(..)) => return None,
+            Some(Found::Owned(spot)) => return Self::check_spot(place, spot, spend),
             Some(Found::Claimed(..)) if patience.wait() => return None,
-            Some(Found::Claimed(..)) => return self.in_sketch(place, hash, spend),
+            Some(Found::Claimed(..)) => return self.in_sketch(place, hash, spend, refresh),
             None => {}
         }
         // Nothing to remember: a peek, or a cost that never fits.
@@ -335,7 +353,7 @@ impl Counter {
             return Some(unseen);
         }
         let Some((spot, vacancy)) = place.vacancy(spend.now) else {
-            return self.in_sketch(place, hash, spend);
+            return self.in_sketch(place, hash, spend, refresh);
         };
         let line = place.line(spot);
         if !line.claim(vacancy, place.tag) {
@@ -346,13 +364,21 @@ impl Counter {
                 // The later of two spots gives way, so this one has only to wait for it.
                 Found::Claimed(other, _) if spot < other && patience.wait() => {}
                 _ => {
-                    line.abandon(vacancy);
+                    line.abandon(vacancy.slot);
                     return None;
                 }
             }
         }
         spend.now = spend.now.max(refresh());
         Some(self.publish(line, vacancy, place, hash, spend))
+    }
+
+    /// Decides in a slot of the key. One before it in the same line may still carry the key's tag
+    /// while it passes to another key, and then nobody finds this one by its tag alone.
+    fn check_spot(place: Place<'_>, spot: Spot, spend: &Spend<'_>) -> Option<Decision> {
+        let mut answer = Decision::unlimited();
+        let decided = place.line(spot).attempt_at(spot.slot, place.tag, spend, &mut answer);
+        decided.ok().map(|()| answer)
     }
 
     fn publish(
@@ -377,24 +403,40 @@ impl Counter {
     /// Decides in the sketch, and makes sure that whoever is claiming a slot for the key knows of
     /// it. `None` if the key has got a slot by then: that decides.
     #[cold]
-    fn in_sketch(&self, place: Place<'_>, hash: KeyHash, spend: &Spend<'_>) -> Option<Decision> {
+    fn in_sketch(
+        &self,
+        place: Place<'_>,
+        hash: KeyHash,
+        spend: &mut Spend<'_>,
+        refresh: Refresh<'_>,
+    ) -> Option<Decision> {
+        // The key may have had a slot, and lost it at rest, since the caller read its clock.
+        spend.now = spend.now.max(refresh());
         let (decision, spent) = self.sketch.spend(hash, spend);
-        if spent == Spent::Something {
-            while let Some(found) = place.look(None) {
-                match found {
-                    Found::Claimed(spot, claim) if place.line(spot).nudge(spot.slot, claim) => {
-                        break;
-                    }
-                    Found::Claimed(..) => {}
-                    Found::Owned(_) => {
-                        self.sketch.update(hash, |word| spend.undone(word));
-                        return None;
-                    }
-                }
-            }
+        if spent == Spent::Something && !Self::tell_claimers(place) {
+            let Spend { machine, now: then, cost, phase } = *spend;
+            // The time is taken after the state, so it is later than all that the state knows of.
+            self.sketch.update(hash, |word| machine.undo(word, then, refresh(), cost, phase));
+            return None;
         }
         self.overflowed.fetch_add(1, Ordering::Relaxed);
         Some(decision)
+    }
+
+    /// Asks all who are claiming a slot for the key for another look at the sketch. `false` if the
+    /// key has a slot already.
+    fn tell_claimers(place: Place<'_>) -> bool {
+        for spot in Place::spots() {
+            let line = place.line(spot);
+            loop {
+                match place.found(spot) {
+                    Some(Found::Owned(_)) => return false,
+                    Some(Found::Claimed(_, claim)) if !line.nudge(spot.slot, claim) => {}
+                    _ => break,
+                }
+            }
+        }
+        true
     }
 }
 
@@ -416,11 +458,4 @@ impl Patience {
         pause();
         true
     }
-}
-
-/// Where the windows of a key begin, if they are jittered. The low bits choose slots, so the high
-/// ones, turned around, serve here.
-#[inline(always)]
-fn phase(hash: KeyHash) -> Phase {
-    Phase(hash.0.rotate_left(17))
 }

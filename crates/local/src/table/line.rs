@@ -34,11 +34,9 @@ const _: () = assert!(size_of::<Line>() == 64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tag(u32);
 
-/// What came of trying to decide at one line.
+/// Why a line could not be used to decide.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Attempt {
-    /// Decided: the answer is where the caller wanted it.
-    Done,
+pub(crate) enum Failed {
     /// The key has no state here that can be used.
     Absent,
     /// Somebody else changed the state at the same time.
@@ -116,10 +114,23 @@ impl Line {
         tag: Tag,
         spend: &impl Stepping,
         answer: &mut Decision,
-    ) -> Attempt {
-        let Some(own) = self.find(tag).and_then(|slot| self.own(slot, tag)) else {
-            return Attempt::Absent;
-        };
+    ) -> Result<(), Failed> {
+        match self.find(tag) {
+            Some(slot) => self.attempt_at(slot, tag, spend, answer),
+            None => Err(Failed::Absent),
+        }
+    }
+
+    /// The same in one slot of the line.
+    #[inline(always)]
+    pub(crate) fn attempt_at(
+        &self,
+        slot: usize,
+        tag: Tag,
+        spend: &impl Stepping,
+        answer: &mut Decision,
+    ) -> Result<(), Failed> {
+        let Some(own) = self.own(slot, tag) else { return Err(Failed::Absent) };
         let step = spend.step(own.word);
         *answer = step.decision;
         self.replace(own, tag, step.word)
@@ -127,29 +138,25 @@ impl Line {
 
     /// Puts what `change` makes of it in place of the key's state, if it is here. `change` may
     /// decline.
-    pub(crate) fn attempt_with(
+    pub(crate) fn change(
         &self,
         tag: Tag,
         change: impl FnOnce(Word) -> Option<Word>,
-    ) -> Attempt {
-        match self.find(tag) {
-            Some(slot) => self.attempt_at(slot, tag, change),
-            None => Attempt::Absent,
-        }
+    ) -> Result<(), Failed> {
+        let slot = self.find(tag).ok_or(Failed::Absent)?;
+        self.change_at(slot, tag, change)
     }
 
     /// Puts what `change` makes of it in place of a slot's state, if it still belongs to the key.
-    pub(crate) fn attempt_at(
+    pub(crate) fn change_at(
         &self,
         slot: usize,
         tag: Tag,
         change: impl FnOnce(Word) -> Option<Word>,
-    ) -> Attempt {
-        let own = self.own(slot, tag);
-        match own.and_then(|own| Some((own, change(own.word)?))) {
-            Some((own, new)) => self.replace(own, tag, new),
-            None => Attempt::Absent,
-        }
+    ) -> Result<(), Failed> {
+        let own = self.own(slot, tag).ok_or(Failed::Absent)?;
+        let new = change(own.word).ok_or(Failed::Absent)?;
+        self.replace(own, tag, new)
     }
 
     /// The state of a slot, if it is a state and belongs to the key.
@@ -160,18 +167,18 @@ impl Line {
     }
 
     #[inline(always)]
-    fn replace(&self, own: Own, tag: Tag, new: Word) -> Attempt {
+    fn replace(&self, own: Own, tag: Tag, new: Word) -> Result<(), Failed> {
         if new == own.word {
-            return Attempt::Done;
+            return Ok(());
         }
         let (old, new) = (own.word.bits(), new.bits());
         let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
         match self.states[own.slot].compare_exchange(old, new, success, failure) {
             // A refund or a reset can make an old state come again, under another key. Then that
             // key was charged, which is safe, and ours was not, so it has to be.
-            Ok(_) if self.tag(own.slot) == tag => Attempt::Done,
-            Ok(_) => Attempt::Absent,
-            Err(_) => Attempt::Contended,
+            Ok(_) if self.tag(own.slot) == tag => Ok(()),
+            Ok(_) => Err(Failed::Absent),
+            Err(_) => Err(Failed::Contended),
         }
     }
 
@@ -228,9 +235,11 @@ impl Line {
         claimed.is_ok()
     }
 
-    /// Gives a claimed slot back to the key it was taken from, which was at rest.
-    pub(crate) fn abandon(&self, vacancy: Vacancy) {
-        self.states[vacancy.slot].store(vacancy.word.bits(), Ordering::Release);
+    /// Leaves a claimed slot to nobody. Not to the key it was taken from: that may have come back
+    /// in the meantime, found its slot gone, and got another one.
+    pub(crate) fn abandon(&self, slot: usize) {
+        self.tags[slot].store(0, Ordering::Release);
+        self.states[slot].store(Word::REST.bits(), Ordering::Release);
     }
 
     /// Makes a claimed slot the key's own, with the state that `step` gives it. `step` runs again

@@ -10,7 +10,7 @@
 
 mod line;
 
-pub(crate) use line::{Attempt, Claim, Line, SLOTS, Tag, Vacancy};
+pub(crate) use line::{Claim, Failed, Line, SLOTS, Tag, Vacancy};
 
 use line::Survey;
 
@@ -234,17 +234,29 @@ impl<'a> Place<'a> {
         self.first().read(self.tag).or_else(|| self.second().read(self.tag))
     }
 
-    /// What there is of the key, claims included, but not in the spot `except`.
+    /// What there is of the key, but not in the spot `except`: its slot, or else a claim.
     pub(crate) fn look(&self, except: Option<Spot>) -> Option<Found> {
-        let spots = Which::BOTH
-            .into_iter()
-            .flat_map(|which| (0..SLOTS).map(move |slot| Spot { which, slot }));
-        spots.filter(|spot| Some(*spot) != except).find_map(|spot| {
-            match self.line(spot).owner(spot.slot) {
-                Ok(tag) => (tag == self.tag).then_some(Found::Owned(spot)),
-                Err(claim) => (claim.tag() == self.tag).then_some(Found::Claimed(spot, claim)),
+        let mut claimed = None;
+        for spot in Self::spots().filter(|spot| Some(*spot) != except) {
+            match self.found(spot) {
+                Some(found @ Found::Owned(_)) => return Some(found),
+                found => claimed = claimed.or(found),
             }
-        })
+        }
+        claimed
+    }
+
+    /// Where the key may stand, in order.
+    pub(crate) fn spots() -> impl Iterator<Item = Spot> {
+        Which::BOTH.into_iter().flat_map(|which| (0..SLOTS).map(move |slot| Spot { which, slot }))
+    }
+
+    /// What there is of the key in one spot.
+    pub(crate) fn found(&self, spot: Spot) -> Option<Found> {
+        match self.line(spot).owner(spot.slot) {
+            Ok(tag) => (tag == self.tag).then_some(Found::Owned(spot)),
+            Err(claim) => (claim.tag() == self.tag).then_some(Found::Claimed(spot, claim)),
+        }
     }
 
     #[inline]
@@ -302,22 +314,15 @@ impl Stepping for OftenSpend<'_> {
     }
 }
 
-impl Spend<'_> {
-    /// The state if this had not been spent.
-    pub(crate) fn undone(&self, word: Word) -> Word {
-        self.machine.undo(word, self.now, self.now, self.cost, self.phase)
-    }
-}
-
 /// A cost that is spent at a time, by the usual machine.
 #[derive(Clone, Copy)]
-pub(crate) struct UsualSpend {
-    pub(crate) usual: Usual,
+pub(crate) struct UsualSpend<'a> {
+    pub(crate) usual: Usual<'a>,
     pub(crate) now: Tick,
     pub(crate) cost: u64,
 }
 
-impl Stepping for UsualSpend {
+impl Stepping for UsualSpend<'_> {
     #[inline(always)]
     fn step(&self, word: Word) -> Step {
         self.usual.step(word, self.now, self.cost)

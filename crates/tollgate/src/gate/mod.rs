@@ -110,12 +110,9 @@ impl<C: Clock> Gate<C> {
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn peek(&self, charges: &[Charge<'_>]) -> Answer {
-        let now = self.clock.now();
-        let each = charges.iter().map(|charge| {
-            let hash = charge.key.hash(&self.seed);
-            self.entry(charge.limit).counters.peek(hash, charge.cost, now)
-        });
-        Answer::new(charges, each.collect())
+        let hashes: SmallVec<[KeyHash; 8]> =
+            charges.iter().map(|charge| charge.key.hash(&self.seed)).collect();
+        Answer::new(charges, self.look_each(charges, &hashes, self.clock.now()))
     }
 
     /// Gives back what a request has spent: see [`Limiter::refund`](crate::Limiter::refund).
@@ -263,10 +260,7 @@ impl<C: Clock> Gate<C> {
     /// touches nothing. Where a race makes a limit change its mind in between, what was spent is
     /// taken back.
     fn check_all(&self, charges: &[Charge<'_>], hashes: &[KeyHash], now: Tick) -> Answer {
-        let looks: SmallVec<[Decision; 8]> = self
-            .counters(charges, hashes)
-            .map(|(counters, hash, cost)| counters.peek(hash, cost, now))
-            .collect();
+        let looks = self.look_each(charges, hashes, now);
         if looks.iter().any(|look| !look.is_allowed()) {
             return Answer::new(charges, looks);
         }
@@ -275,6 +269,25 @@ impl<C: Clock> Gate<C> {
             self.take_back(charges, hashes, now, &each);
         }
         Answer::new(charges, each)
+    }
+
+    /// What every limit would say. One that a request meets twice with the same key must allow
+    /// both at once: that the second is denied would be known only after the first was spent.
+    fn look_each(
+        &self,
+        charges: &[Charge<'_>],
+        hashes: &[KeyHash],
+        now: Tick,
+    ) -> SmallVec<[Decision; 8]> {
+        let look = |(index, (counters, hash, cost)): (usize, (&Counters, KeyHash, u64))| {
+            let before = charges[..index].iter().zip(hashes);
+            let same = before.filter(|(charge, earlier)| {
+                charge.limit == charges[index].limit && **earlier == hash
+            });
+            let cost = same.fold(cost, |sum, (charge, _)| sum.saturating_add(charge.cost));
+            counters.peek(hash, cost, now)
+        };
+        self.counters(charges, hashes).enumerate().map(look).collect()
     }
 
     /// Spends from every limit in turn up to the first denial. Limits that shape come last: a
