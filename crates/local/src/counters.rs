@@ -27,7 +27,7 @@ use crate::table::Table;
 /// let (clock, seed) = (ManualClock::new(), Seed::random());
 /// let table = Arc::new(Table::with_keys(1000)?);
 /// let limit = Limit::token_bucket("2/min").expect("a valid quota");
-/// let counters = Counters::new(&table, &limit, clock.anchor(), seed.number(0));
+/// let counters = Counters::new(&table, &limit, clock.anchor(), seed.salt(0));
 ///
 /// let alice = "alice".hash(&seed);
 /// assert!(counters.check(alice, 1, &clock).is_allowed());
@@ -67,7 +67,7 @@ impl std::fmt::Debug for Home {
 /// let (clock, seed) = (ManualClock::new(), Seed::random());
 /// let table = Arc::new(Table::with_keys(1000)?);
 /// let limit = Limit::token_bucket("2/min").expect("a valid quota");
-/// let counters = Counters::new(&table, &limit, clock.anchor(), seed.number(0));
+/// let counters = Counters::new(&table, &limit, clock.anchor(), seed.salt(0));
 /// assert_eq!(counters.due("alice".hash(&seed), 1, clock.now()), Due::Now);
 /// assert_eq!(counters.due("alice".hash(&seed), 3, clock.now()), Due::Never);
 /// # Ok::<(), tollgate_local::TableError>(())
@@ -110,7 +110,7 @@ impl Counters {
     /// # use tollgate_local::{Counters, Seed, Table};
     /// let table = Arc::new(Table::with_keys(1000)?);
     /// let limit = Limit::sliding_log("2/min").expect("a valid quota");
-    /// let counters = Counters::new(&table, &limit, Anchor::default(), Seed::random().number(0));
+    /// let counters = Counters::new(&table, &limit, Anchor::default(), Seed::random().salt(0));
     /// # Ok::<(), tollgate_local::TableError>(())
     /// ```
     pub fn new(table: &Arc<Table>, limit: &Limit, anchor: Anchor, salt: KeyHash) -> Self {
@@ -132,7 +132,7 @@ impl Counters {
     /// # let (clock, seed) = (ManualClock::new(), Seed::random());
     /// # let table = Arc::new(Table::with_keys(1000)?);
     /// # let limit = Limit::token_bucket("5/s").expect("a valid quota");
-    /// # let counters = Counters::new(&table, &limit, clock.anchor(), seed.number(0));
+    /// # let counters = Counters::new(&table, &limit, clock.anchor(), seed.salt(0));
     /// assert_eq!(counters.check("bob".hash(&seed), 2, &clock).remaining(), 3);
     /// # Ok::<(), tollgate_local::TableError>(())
     /// ```
@@ -142,7 +142,9 @@ impl Counters {
         match &self.home {
             Home::Table(counter) => counter.check(key, cost, clock, &mut answer),
             Home::Unlimited => {}
-            Home::Logs(logs) => answer = logs.check(key, cost, clock.now()),
+            Home::Logs(logs) => {
+                answer = logs.check(key, cost, &mut clock.now(), &|| clock.now());
+            }
         }
         answer
     }
@@ -158,7 +160,7 @@ impl Counters {
     /// # let (clock, seed) = (ManualClock::new(), Seed::random());
     /// # let table = Arc::new(Table::with_keys(1000)?);
     /// # let limit = Limit::token_bucket("5/s").expect("a valid quota");
-    /// # let counters = Counters::new(&table, &limit, clock.anchor(), seed.number(0));
+    /// # let counters = Counters::new(&table, &limit, clock.anchor(), seed.salt(0));
     /// let mut now = clock.now();
     /// assert!(counters.check_with("bob".hash(&seed), 1, &clock, &mut now).is_allowed());
     /// assert!(counters.check_with("eve".hash(&seed), 1, &clock, &mut now).is_allowed());
@@ -178,7 +180,7 @@ impl Counters {
                 counter.check_at(key, cost, now, &|| clock.now(), &mut answer);
             }
             Home::Unlimited => {}
-            Home::Logs(logs) => answer = logs.check(key, cost, *now),
+            Home::Logs(logs) => answer = logs.check(key, cost, now, &|| clock.now()),
         }
         answer
     }
@@ -192,7 +194,7 @@ impl Counters {
     /// # let seed = Seed::random();
     /// # let table = Arc::new(Table::with_keys(1000)?);
     /// # let limit = Limit::token_bucket("5/s").expect("a valid quota");
-    /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.number(0));
+    /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.salt(0));
     /// counters.prefetch("bob".hash(&seed));
     /// # Ok::<(), tollgate_local::TableError>(())
     /// ```
@@ -215,7 +217,7 @@ impl Counters {
     /// # let seed = Seed::random();
     /// # let table = Arc::new(Table::with_keys(1000)?);
     /// # let limit = Limit::token_bucket("5/s").expect("a valid quota");
-    /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.number(0));
+    /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.salt(0));
     /// assert_eq!(counters.check_at("bob".hash(&seed), 2, Tick::ZERO).remaining(), 3);
     /// # Ok::<(), tollgate_local::TableError>(())
     /// ```
@@ -227,7 +229,7 @@ impl Counters {
                 counter.check_at(key, cost, &mut { now }, &|| now, &mut answer);
             }
             Home::Unlimited => {}
-            Home::Logs(logs) => answer = logs.check(key, cost, now),
+            Home::Logs(logs) => answer = logs.check(key, cost, &mut { now }, &|| now),
         }
         answer
     }
@@ -243,7 +245,7 @@ impl Counters {
     /// # let (clock, seed) = (ManualClock::new(), Seed::random());
     /// # let table = Arc::new(Table::with_keys(1000)?);
     /// # let limit = Limit::token_bucket("5/s").expect("a valid quota");
-    /// # let counters = Counters::new(&table, &limit, clock.anchor(), seed.number(0));
+    /// # let counters = Counters::new(&table, &limit, clock.anchor(), seed.salt(0));
     /// let mut decisions = Vec::new();
     /// counters.check_batch((0..3u64).map(|n| n.hash(&seed)), 1, &clock, &mut decisions);
     /// assert_eq!(decisions.len(), 3);
@@ -258,8 +260,9 @@ impl Counters {
         decisions: &mut Vec<Decision>,
     ) {
         let Home::Table(counter) = &self.home else {
-            let now = clock.now();
-            return decisions.extend(keys.into_iter().map(|key| self.check_at(key, cost, now)));
+            let mut now = clock.now();
+            let check = |key| self.check_with(key, cost, clock, &mut now);
+            return decisions.extend(keys.into_iter().map(check));
         };
         let mut keys = keys.into_iter();
         let mut now = None;
@@ -285,7 +288,7 @@ impl Counters {
     /// # let seed = Seed::random();
     /// # let table = Arc::new(Table::with_keys(1000)?);
     /// # let limit = Limit::token_bucket("5/s").expect("a valid quota");
-    /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.number(0));
+    /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.salt(0));
     /// let bob = "bob".hash(&seed);
     /// assert_eq!(counters.peek(bob, 1, Tick::ZERO).remaining(), 5);
     /// assert!(!counters.peek(bob, 6, Tick::ZERO).is_allowed());
@@ -308,7 +311,7 @@ impl Counters {
     /// # let seed = Seed::random();
     /// # let table = Arc::new(Table::with_keys(1000)?);
     /// # let limit = Limit::token_bucket("5/s").expect("a valid quota");
-    /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.number(0));
+    /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.salt(0));
     /// assert_eq!(counters.due("bob".hash(&seed), 1, Tick::ZERO), Due::Now);
     /// # Ok::<(), tollgate_local::TableError>(())
     /// ```
@@ -335,7 +338,7 @@ impl Counters {
     /// # let seed = Seed::random();
     /// # let table = Arc::new(Table::with_keys(1000)?);
     /// # let limit = Limit::token_bucket("5/s").expect("a valid quota");
-    /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.number(0));
+    /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.salt(0));
     /// let bob = "bob".hash(&seed);
     /// counters.check_at(bob, 4, Tick::ZERO);
     /// counters.refund(bob, 3, Tick::ZERO);
@@ -360,7 +363,7 @@ impl Counters {
     /// # let seed = Seed::random();
     /// # let table = Arc::new(Table::with_keys(1000)?);
     /// # let limit = Limit::token_bucket("5/s").expect("a valid quota");
-    /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.number(0));
+    /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.salt(0));
     /// let bob = "bob".hash(&seed);
     /// counters.check_at(bob, 4, Tick::ZERO);
     /// counters.undo(bob, 4, Tick::ZERO, Tick::from_nanos(50));
@@ -385,7 +388,7 @@ impl Counters {
     /// # let seed = Seed::random();
     /// # let table = Arc::new(Table::with_keys(1000)?);
     /// # let limit = Limit::token_bucket("5/s").expect("a valid quota");
-    /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.number(0));
+    /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.salt(0));
     /// let bob = "bob".hash(&seed);
     /// counters.check_at(bob, 4, Tick::ZERO);
     /// assert!(counters.reset(bob, Tick::ZERO));
@@ -409,7 +412,7 @@ impl Counters {
     /// # use tollgate_local::{Counters, Seed, Table};
     /// let table = Arc::new(Table::with_keys(1000)?);
     /// let limit = Limit::leaky_shape("2/s", 5).expect("a valid quota");
-    /// let counters = Counters::new(&table, &limit, Anchor::default(), Seed::random().number(0));
+    /// let counters = Counters::new(&table, &limit, Anchor::default(), Seed::random().salt(0));
     /// assert!(counters.shapes());
     /// # Ok::<(), tollgate_local::TableError>(())
     /// ```
@@ -425,7 +428,7 @@ impl Counters {
     /// # use tollgate_local::{Counters, Seed, Table};
     /// # let table = Arc::new(Table::with_keys(1000)?);
     /// # let limit = Limit::token_bucket("2/s").expect("a valid quota");
-    /// # let counters = Counters::new(&table, &limit, Anchor::default(), Seed::random().number(0));
+    /// # let counters = Counters::new(&table, &limit, Anchor::default(), Seed::random().salt(0));
     /// assert_eq!(counters.pressure().overflowed, 0);
     /// # Ok::<(), tollgate_local::TableError>(())
     /// ```

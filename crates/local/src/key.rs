@@ -93,6 +93,21 @@ impl Seed {
         KeyHash(fold(number ^ self.0.secrets[0], self.0.secrets[1]))
     }
 
+    /// What keeps the keys of one limit apart from those of others: different for each index, and
+    /// different from the hash of any number.
+    ///
+    /// ```
+    /// use tollgate_local::Seed;
+    /// let seed = Seed::random();
+    /// assert_ne!(seed.salt(1), seed.salt(2));
+    /// assert_ne!(seed.salt(1), seed.number(1));
+    /// ```
+    #[inline]
+    pub fn salt(&self, index: u64) -> KeyHash {
+        let secrets = &self.0.secrets;
+        KeyHash(fold(fold(index ^ secrets[2], secrets[3]) ^ secrets[6], secrets[5]))
+    }
+
     /// The hash of two hashed values in this order.
     ///
     /// ```
@@ -278,6 +293,17 @@ mod tests {
         let seed = Seed::new(1);
         assert_ne!(("ab", "c").hash(&seed), ("a", "bc").hash(&seed));
         assert_ne!(("a", "b", "c").hash(&seed), ("a", "b").hash(&seed));
+    }
+
+    #[test]
+    fn the_key_of_a_number_is_not_the_salt_of_a_limit() {
+        // If it were, key 0 of limit 0 and key 1 of limit 1 would share a counter.
+        let seed = Seed::new(1);
+        let salted = |key: u64, limit| key.hash(&seed).salted(seed.salt(limit).0);
+        let hashes: HashSet<_> = (0..100).flat_map(|key| (0..10).map(move |l| (key, l))).collect();
+        let hashes: HashSet<_> =
+            hashes.into_iter().map(|(key, limit)| salted(key, limit)).collect();
+        assert_eq!(hashes.len(), 1_000);
     }
 
     #[test]

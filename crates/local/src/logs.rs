@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tollgate_core::{Decision, Log, LogRule, Tick};
 
+use crate::counter::Refresh;
 use crate::counters::Pressure;
 use crate::key::KeyHash;
 
@@ -27,8 +28,7 @@ struct Shard {
     /// Entries of all logs but the common one, and one for each log.
     used: usize,
     max: usize,
-    /// When logs at rest were dropped last, and when it is worth looking for more.
-    swept: Tick,
+    /// When it is worth looking for logs at rest again.
     next_sweep: Tick,
     overflowed: u64,
     promoted: u64,
@@ -49,9 +49,22 @@ impl Logs {
 
     const MIN_ENTRIES: usize = 16;
 
-    pub(crate) fn check(&self, key: KeyHash, cost: u64, now: Tick) -> Decision {
+    /// Moves `now` on to what it has seen, if the key has no log.
+    pub(crate) fn check(
+        &self,
+        key: KeyHash,
+        cost: u64,
+        now: &mut Tick,
+        refresh: Refresh<'_>,
+    ) -> Decision {
         let key = key.salted(self.salt);
-        self.shard(key).check(self.rule, key, cost, now)
+        let mut shard = self.shard(key);
+        // The log may have been dropped at rest since the caller looked at its clock: without one,
+        // the time is taken while nobody can drop any.
+        if !shard.logs.contains_key(&key) {
+            *now = refresh().max(*now);
+        }
+        shard.check(self.rule, key, cost, *now)
     }
 
     pub(crate) fn peek(&self, key: KeyHash, cost: u64, now: Tick) -> Decision {
@@ -125,8 +138,6 @@ impl Shard {
             self.overflowed += 1;
             return self.common.step_in_place(rule, now, cost);
         }
-        // Whoever is late must not bring an older time to a key whose log was dropped at a later.
-        let now = now.max(self.swept);
         // A key that shared the common log takes along what that knows.
         let mut log = Log::default();
         if !self.common.is_at_rest(rule, now) {
@@ -152,7 +163,6 @@ impl Shard {
             }
             keep
         });
-        self.swept = self.swept.max(now);
         self.next_sweep = match self.used > self.max / 2 {
             true => now.after(rule.window() / 16),
             false => now,

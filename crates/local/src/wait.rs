@@ -46,7 +46,7 @@ pub enum WaitError {
 /// let (clock, seed) = (ManualClock::new(), Seed::random());
 /// let table = Arc::new(Table::with_keys(1000).expect("some memory"));
 /// let limit = Limit::token_bucket("2/min").expect("a valid quota");
-/// let counters = Counters::new(&table, &limit, clock.anchor(), seed.number(0));
+/// let counters = Counters::new(&table, &limit, clock.anchor(), seed.salt(0));
 /// let room = WaitingRoom::new(10);
 /// assert!(room.wait(&counters, "alice".hash(&seed), 1, &clock).await.is_ok());
 /// # });
@@ -117,7 +117,7 @@ impl WaitingRoom {
     /// # let (clock, seed) = (ManualClock::new(), Seed::random());
     /// # let table = Arc::new(Table::with_keys(1000).expect("some memory"));
     /// # let limit = Limit::token_bucket("2/min").expect("a valid quota");
-    /// # let counters = Counters::new(&table, &limit, clock.anchor(), seed.number(0));
+    /// # let counters = Counters::new(&table, &limit, clock.anchor(), seed.salt(0));
     /// # let room = WaitingRoom::new(10);
     /// let never = room.wait(&counters, "alice".hash(&seed), 3, &clock).await;
     /// assert_eq!(never, Err(WaitError::NeverFits));

@@ -22,7 +22,7 @@ fn counters<const N: usize>(quotas: [&str; N]) -> [Arc<Counters>; N] {
     quotas.map(|quota| {
         salt += 1;
         let limit = Limit::token_bucket(quota).unwrap();
-        Arc::new(Counters::new(&table, &limit, Anchor::default(), seed.number(salt)))
+        Arc::new(Counters::new(&table, &limit, Anchor::default(), seed.salt(salt)))
     })
 }
 

@@ -166,7 +166,7 @@ impl<C: Clock> LimiterBuilder<C> {
         let Self { limit, size, seed, waiting, clock } = self;
         let table = size.table()?;
         let seed = seed.unwrap_or_else(Seed::random);
-        let counters = Counters::new(&table, &limit, clock.anchor(), seed.number(0));
+        let counters = Counters::new(&table, &limit, clock.anchor(), seed.salt(0));
         let room = WaitingRoom::new(waiting);
         Ok(Limiter { limit, counters, table, seed, heavy: HeavyKeys::default(), room, clock })
     }
@@ -377,7 +377,24 @@ impl<C: Timer> Limiter<C> {
     /// # }).unwrap();
     /// ```
     pub async fn wait<K: Key + ?Sized>(&self, key: &K) -> Result<Decision, WaitError> {
+        self.wait_n(key, 1).await
+    }
+
+    /// As [`wait`](Self::wait), for a request that costs `cost`.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, WaitError};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// let limiter = Limiter::new("100/s")?;
+    /// assert!(limiter.wait_n("alice", 60).await.is_ok());
+    /// assert!(limiter.wait_n("alice", 60).await.is_ok(), "after 200 ms");
+    /// assert_eq!(limiter.wait_n("alice", 101).await, Err(WaitError::NeverFits));
+    /// # Ok::<(), tollgate::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn wait_n<K: Key + ?Sized>(&self, key: &K, cost: u64) -> Result<Decision, WaitError> {
         let hash = key.hash(&self.seed);
-        self.room.wait(&self.counters, hash, 1, &self.clock).await
+        self.room.wait(&self.counters, hash, cost, &self.clock).await
     }
 }

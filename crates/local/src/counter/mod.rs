@@ -88,8 +88,8 @@ impl Counter {
         })
     }
 
-    const SLOTS_PER_CELL: usize = 128;
-    const MIN_CELLS: usize = 64;
+    const SLOTS_PER_CELL: usize = 64;
+    const MIN_CELLS: usize = 512;
 
     /// Starts to load what the next decision on this key will need.
     #[inline]

@@ -122,7 +122,7 @@ impl<C: Clock> GateBuilder<C> {
             if entries.iter().any(|entry| entry.name == name) {
                 return Err(Error::SameName { name });
             }
-            let counters = Counters::new(&table, &limit, anchor, seed.number(index as u64));
+            let counters = Counters::new(&table, &limit, anchor, seed.salt(index as u64));
             entries.push(Entry { name, limit, counters, heavy: HeavyKeys::default() });
         }
         Ok(Gate { limits: entries.into(), table, seed, clock })
