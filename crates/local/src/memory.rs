@@ -1,4 +1,4 @@
-//! The memory of a table: zeroed, bounded, and given by the system page by page as it is used.
+//! The memory of a table: zeroed, bounded, and all there from the start.
 
 use std::ops::Deref;
 
@@ -6,9 +6,10 @@ use crate::table::Line;
 
 /// A fixed number of lines, all zero at first.
 ///
-/// They are mapped and not allocated: a table of a gigabyte costs nothing before it is used, and
-/// the system can back it with huge pages, without which a table of ten million keys misses the
-/// processor's translation buffer on nearly every decision.
+/// They are mapped and not allocated, so that the system can back them with huge pages, without
+/// which a table of ten million keys misses the processor's translation buffer on nearly every
+/// decision. A large table is brought in whole at the start, at about half a second per gigabyte:
+/// otherwise the first decision on every page waits for the system to clear it.
 pub(crate) struct Lines {
     #[cfg(not(loom))]
     map: memmap2::MmapMut,
@@ -25,8 +26,10 @@ impl Lines {
         let map = memmap2::MmapMut::map_anon(bytes)?;
         #[cfg(target_os = "linux")]
         if bytes >= Self::HUGE_PAGE {
-            // A wish: systems without huge pages serve small ones.
+            // Wishes: a system without huge pages serves small ones, and an old one brings them
+            // in when they are used.
             let _ = map.advise(memmap2::Advice::HugePage);
+            let _ = map.advise(memmap2::Advice::PopulateWrite);
         }
         Ok(Self { map, len })
     }
