@@ -283,6 +283,20 @@ impl Decision {
         if rank(&other) > rank(&self) { other } else { self }
     }
 
+    /// The same verdict, with what `other` says is left.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::Decision;
+    /// let would = Decision::allow(10, 3, Duration::ZERO);
+    /// let now = Decision::allow(10, 4, Duration::ZERO);
+    /// assert_eq!(would.with_remaining_of(now).remaining(), 4);
+    /// ```
+    #[must_use]
+    pub const fn with_remaining_of(self, other: Self) -> Self {
+        Self { verdict: self.verdict, ..other }
+    }
+
     /// This decision with `extra` more tokens remaining: what a caller holds besides.
     #[must_use]
     pub(crate) const fn with_extra(mut self, extra: u64) -> Self {

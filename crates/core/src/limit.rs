@@ -251,6 +251,21 @@ impl Limit {
         matches!(self.algorithm, Algorithm::Shape(_))
     }
 
+    /// How many requests may wait for their turn, if this limit shapes.
+    ///
+    /// ```
+    /// use tollgate_core::Limit;
+    /// assert_eq!(Limit::leaky_shape("5/s", 10)?.queue(), Some(10));
+    /// assert_eq!(Limit::token_bucket("5/s")?.queue(), None);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub const fn queue(&self) -> Option<u64> {
+        match &self.algorithm {
+            Algorithm::Shape(bucket) => Some(bucket.tokens() - 1),
+            _ => None,
+        }
+    }
+
     /// The machine that keeps this limit with one [`Word`](crate::Word) per key, its windows
     /// aligned to the clock on the wall by `anchor`. `None` for a sliding log, whose state does
     /// not fit: see [`log_rule`](Self::log_rule).

@@ -358,21 +358,21 @@ impl Counters {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use tollgate_core::{Anchor, Limit, Tick};
-    /// # use tollgate_local::{Counters, Key, Seed, Table};
-    /// # let seed = Seed::random();
+    /// # use tollgate_core::Limit;
+    /// # use tollgate_local::{Clock, Counters, Key, ManualClock, Seed, Table};
+    /// # let (clock, seed) = (ManualClock::new(), Seed::random());
     /// # let table = Arc::new(Table::with_keys(1000)?);
     /// # let limit = Limit::token_bucket("5/s").expect("a valid quota");
-    /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.salt(0));
+    /// # let counters = Counters::new(&table, &limit, clock.anchor(), seed.salt(0));
     /// let bob = "bob".hash(&seed);
-    /// counters.check_at(bob, 4, Tick::ZERO);
-    /// counters.undo(bob, 4, Tick::ZERO, Tick::from_nanos(50));
-    /// assert_eq!(counters.peek(bob, 1, Tick::from_nanos(50)).remaining(), 5);
+    /// counters.check(bob, 4, &clock);
+    /// counters.undo(bob, 4, clock.now(), &clock);
+    /// assert_eq!(counters.peek(bob, 1, clock.now()).remaining(), 5);
     /// # Ok::<(), tollgate_local::TableError>(())
     /// ```
-    pub fn undo(&self, key: KeyHash, cost: u64, then: Tick, now: Tick) {
+    pub fn undo(&self, key: KeyHash, cost: u64, then: Tick, clock: &impl Clock) {
         match &self.home {
-            Home::Table(counter) => counter.undo(key, cost, then, now),
+            Home::Table(counter) => counter.undo(key, cost, then, &|| clock.now()),
             Home::Unlimited => {}
             Home::Logs(logs) => logs.undo(key, cost, then),
         }

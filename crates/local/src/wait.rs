@@ -30,6 +30,12 @@ pub enum WaitError {
         /// How many may wait.
         max: usize,
     },
+    /// As many as may wait for all keys together are waiting already.
+    #[error("{max} requests of all keys are waiting already; try again later")]
+    RoomFull {
+        /// How many may wait.
+        max: usize,
+    },
     /// The request costs more than the limit can ever hold.
     #[error("the request costs more than the limit can ever hold: waiting does not help")]
     NeverFits,
@@ -105,6 +111,9 @@ impl WaitingRoom {
         self.waiting.load(Ordering::Relaxed)
     }
 
+    /// Those who have to wait are woken by the clock's timer, which with tokio means to the next
+    /// millisecond; a key's queue then moves once per millisecond at the most.
+    ///
     /// Ends when `cost` was spent: at once if nobody waits and the limit allows it, otherwise
     /// when all who came before are through and the limit allows it. A future that is dropped
     /// before has spent nothing.
@@ -139,8 +148,11 @@ impl WaitingRoom {
                 Due::Now => {
                     let decision = counters.check(key, cost, clock);
                     if decision.is_allowed() {
-                        // Somebody who does not queue took the turn, and a later one was given.
-                        clock.sleep(decision.delay()).await;
+                        if !decision.delay().is_zero() {
+                            // Somebody who does not queue took the turn at the last moment, and a
+                            // later one was given: the place is taken, so it is kept.
+                            clock.sleep(decision.delay()).await;
+                        }
                         return Ok(decision);
                     }
                 }

@@ -69,10 +69,7 @@ impl Model {
     fn peek(&mut self, key: u8, cost: u64, now: Tick) -> Decision {
         let word = *self.word(key);
         let would = self.machine.step(word, now, cost, Phase(0)).decision;
-        match would.is_allowed() {
-            true => self.machine.step(word, now, 0, Phase(0)).decision,
-            false => would,
-        }
+        would.with_remaining_of(self.machine.step(word, now, 0, Phase(0)).decision)
     }
 }
 
@@ -114,7 +111,7 @@ proptest! {
                 Action::Undo { key, cost } => {
                     let word = *model.word(key);
                     *model.word(key) = model.machine.undo(word, now, now, cost, Phase(0));
-                    counters.undo(hash(key), cost, now, now);
+                    counters.undo(hash(key), cost, now, &clock);
                 }
                 Action::Reset { key } => {
                     *model.word(key) = Word::REST;

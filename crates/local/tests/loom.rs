@@ -140,7 +140,7 @@ fn what_is_undone_is_back_and_no_more() {
         let undo = {
             let hourly = Arc::clone(&hourly);
             move || {
-                hourly.undo(key("a"), 1, START, START);
+                hourly.undo(key("a"), 1, START, &tollgate_local::ManualClock::new());
                 0
             }
         };

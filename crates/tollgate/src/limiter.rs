@@ -60,7 +60,7 @@ pub struct LimiterBuilder<C = SystemClock> {
     limit: Limit,
     size: Size,
     seed: Option<Seed>,
-    waiting: usize,
+    waiting: Option<usize>,
     clock: C,
 }
 
@@ -90,7 +90,7 @@ impl Limiter {
     /// ```
     pub fn builder(limit: Limit) -> LimiterBuilder {
         let clock = SystemClock::new();
-        LimiterBuilder { limit, size: Size::default(), seed: None, waiting: 1024, clock }
+        LimiterBuilder { limit, size: Size::default(), seed: None, waiting: None, clock }
     }
 }
 
@@ -131,8 +131,8 @@ impl<C: Clock> LimiterBuilder<C> {
         Self { seed: Some(seed), ..self }
     }
 
-    /// How many requests of one key may wait at once in [`Limiter::wait`]; 1024 unless said
-    /// otherwise.
+    /// How many requests of one key may wait at once in [`Limiter::wait`]: unless said otherwise,
+    /// the queue of a limit that shapes, and 1024 for others.
     ///
     /// ```
     /// use tollgate::{Limit, Limiter};
@@ -140,7 +140,7 @@ impl<C: Clock> LimiterBuilder<C> {
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn waiting(self, max: usize) -> Self {
-        Self { waiting: max, ..self }
+        Self { waiting: Some(max), ..self }
     }
 
     /// Another clock.
@@ -167,7 +167,8 @@ impl<C: Clock> LimiterBuilder<C> {
         let table = size.table()?;
         let seed = seed.unwrap_or_else(Seed::random);
         let counters = Counters::new(&table, &limit, clock.anchor(), seed.salt(0));
-        let room = WaitingRoom::new(waiting);
+        let queue = limit.queue().and_then(|queue| usize::try_from(queue).ok());
+        let room = WaitingRoom::new(waiting.or(queue).unwrap_or(1024));
         Ok(Limiter { limit, counters, table, seed, heavy: HeavyKeys::default(), room, clock })
     }
 }
@@ -210,7 +211,8 @@ impl<C: Clock> Limiter<C> {
     }
 
     /// As [`check`](Self::check), at a time that the caller has read from
-    /// [`clock`](Self::clock), once for many decisions.
+    /// [`clock`](Self::clock), once for many decisions. Only for a key that is new the clock is
+    /// looked at once more.
     ///
     /// ```
     /// use tollgate::{Clock, Limiter};
@@ -223,7 +225,7 @@ impl<C: Clock> Limiter<C> {
     #[inline(always)]
     pub fn check_at<K: Key + ?Sized>(&self, key: &K, now: Tick) -> Decision {
         let hash = key.hash(&self.seed);
-        let decision = self.counters.check_at(hash, 1, now);
+        let decision = self.counters.check_with(hash, 1, &self.clock, &mut { now });
         self.heavy.count(hash, !decision.is_allowed(), || key.label());
         decision
     }
@@ -362,7 +364,12 @@ impl<C: Clock> Limiter<C> {
 
 impl<C: Timer> Limiter<C> {
     /// Waits until the request may pass: first come, first served among those who wait for the
-    /// same key. A future that is dropped before it ends has spent nothing.
+    /// same key. A future that is dropped before it ends has spent nothing. Tokio's timer wakes
+    /// those who wait to the next millisecond.
+    ///
+    /// # Panics
+    ///
+    /// With [`SystemClock`], if it has to wait outside of a tokio runtime with time enabled.
     ///
     /// ```
     /// use tollgate::{Limit, Limiter};

@@ -67,7 +67,7 @@ fn a_shaped_stream_leaves_at_a_constant_pace() {
 fn a_queue_is_bounded() {
     let (limiter, _clock) = limiter(Limit::token_bucket("1/h").unwrap(), 2);
     assert!(matches!(poll(pin!(limiter.wait("a"))), Poll::Ready(Ok(_))));
-    let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(limiter.wait("a"))).collect();
+    let mut waiting: Vec<_> = (0..2).map(|_| Box::pin(limiter.wait("a"))).collect();
     for wait in &mut waiting {
         assert!(poll(wait.as_mut()).is_pending());
     }
@@ -104,4 +104,20 @@ fn what_never_fits_is_not_waited_for() {
     let (limiter, _clock) = limiter(Limit::token_bucket("2/s").unwrap(), 10);
     let never = poll(pin!(limiter.wait_n("a", 3)));
     assert!(matches!(never, Poll::Ready(Err(WaitError::NeverFits))));
+}
+
+#[test]
+fn with_tokio_a_free_turn_is_taken_at_once_and_a_dropped_future_spends_nothing() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let limiter = Limiter::new("10/h").unwrap();
+        for _ in 0..10 {
+            assert!(poll(pin!(limiter.wait("a"))).is_ready());
+        }
+        for _ in 0..3 {
+            assert!(poll(pin!(limiter.wait("a"))).is_pending(), "and dropped");
+        }
+        assert_eq!(limiter.peek("a").remaining(), 0);
+        assert_eq!(limiter.stats().waiting, 0);
+    });
 }

@@ -146,6 +146,11 @@ impl Bucket {
         }
     }
 
+    /// What the bucket holds.
+    pub(crate) const fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
     /// Whether grains are the units of words.
     #[inline(always)]
     pub(crate) const fn is_binary(&self) -> bool {

@@ -145,10 +145,7 @@ impl Counter {
         let hash = hash.salted(self.salt);
         let word = self.read(hash, now);
         let would = self.spend(hash, cost, now).step(word).decision;
-        match would.is_allowed() {
-            true => self.spend(hash, 0, now).step(word).decision,
-            false => would,
-        }
+        would.with_remaining_of(self.spend(hash, 0, now).step(word).decision)
     }
 
     /// Gives back `cost`. Nothing happens to a key that is counted in the sketch: what it shares
@@ -157,15 +154,20 @@ impl Counter {
         let hash = hash.salted(self.salt);
         let phase = self.sketch.phase(hash);
         self.rewrite(hash, |word| self.machine.refund(word, now, cost, phase));
+        // A loan is safe for as long as the bucket lacks what it lent, and now it may not.
+        self.borrower.recall();
     }
 
-    /// Takes back `cost` that was spent at `then`, as if it had never been.
-    pub(crate) fn undo(&self, hash: KeyHash, cost: u64, then: Tick, now: Tick) {
+    /// Takes back `cost` that was spent at `then`, as if it had never been. The time is taken
+    /// after the state was read: whoever is suspended in between must not bring an old one.
+    pub(crate) fn undo(&self, hash: KeyHash, cost: u64, then: Tick, refresh: Refresh<'_>) {
         let hash = hash.salted(self.salt);
-        let undone = |word| self.machine.undo(word, then, now, cost, self.sketch.phase(hash));
+        let phase = self.sketch.phase(hash);
+        let undone = |word| self.machine.undo(word, then, refresh(), cost, phase);
         if !self.rewrite(hash, undone) {
             self.sketch.update(hash, undone);
         }
+        self.borrower.recall();
     }
 
     /// Gives the key its whole budget back. `false` if it is counted in the sketch, together with

@@ -324,7 +324,6 @@ impl<C: Clock> Gate<C> {
         then: Tick,
         each: &SmallVec<[Decision; 8]>,
     ) {
-        let now = self.clock.now();
         for shaping in [false, true] {
             for (index, (counters, hash, cost)) in self.counters(charges, hashes).enumerate() {
                 if counters.shapes() != shaping {
@@ -333,7 +332,7 @@ impl<C: Clock> Gate<C> {
                 if !each[index].is_allowed() {
                     return;
                 }
-                counters.undo(hash, cost, then, now);
+                counters.undo(hash, cost, then, &self.clock);
             }
         }
     }
