@@ -71,6 +71,12 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
     }
 }
 
+impl<C: Timer + ?Sized> Timer for Arc<C> {
+    fn sleep(&self, span: Duration) -> Sleep {
+        (**self).sleep(span)
+    }
+}
+
 /// The machine's clock: the processor's time stamp counter where it can be trusted, the system's
 /// monotonic clock elsewhere.
 ///

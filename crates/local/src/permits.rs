@@ -1,6 +1,7 @@
 //! The home of permits: so many of each key at once.
 
 use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -32,19 +33,22 @@ pub struct Concurrency {
 #[derive(Debug)]
 struct Home {
     max: NonZeroU32,
-    expires: Option<Duration>,
-    /// Permits that may be out in each shard, over all keys.
-    shard_max: usize,
+    /// Nanoseconds after which a permit comes back by itself; 0 for never.
+    expires: AtomicU64,
+    /// Permits that may be out over all keys, and those that are.
+    room: usize,
+    out: AtomicUsize,
     shards: Box<[Mutex<Shard>]>,
 }
 
 #[derive(Debug, Default)]
 struct Shard {
     keys: ByHash<Permits>,
-    out: usize,
     /// Permits are numbered per shard: a key that was forgotten and comes back must not repeat
     /// the number of a permit whose holder is late.
     given: u64,
+    /// When it is worth looking for expired permits of all keys again.
+    next_sweep: Tick,
     turned_away: u64,
 }
 
@@ -89,8 +93,8 @@ impl Concurrency {
             return Err(too_few("the room for permits", 0, u64::MAX));
         }
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        let shard_max = room.div_ceil(SHARDS).max(max.get().min(MIN_ROOM) as usize);
-        Ok(Self { home: Arc::new(Home { max, expires: None, shard_max, shards }) })
+        let (expires, out) = (AtomicU64::new(0), AtomicUsize::new(0));
+        Ok(Self { home: Arc::new(Home { max, expires, room, out, shards }) })
     }
 
     /// The same, with permits that come back by themselves after this time, for holders that die
@@ -100,18 +104,25 @@ impl Concurrency {
     /// use std::time::Duration;
     /// use tollgate_core::Tick;
     /// use tollgate_local::{Concurrency, Key, Seed};
-    /// let slots = Concurrency::new(1, 1000)?.expiring(Duration::from_secs(600));
+    /// let slots = Concurrency::new(1, 1000)?.expiring(Duration::from_secs(600))?;
     /// let key = "acme".hash(&Seed::random());
     /// std::mem::forget(slots.acquire(key, Tick::ZERO));
     /// assert!(slots.acquire(key, Tick::ZERO).is_err());
     /// assert!(slots.acquire(key, Tick::ZERO.after(Duration::from_secs(600))).is_ok());
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
-    #[must_use]
-    pub fn expiring(self, after: Duration) -> Self {
-        let Home { max, shard_max, .. } = *self.home;
-        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { home: Arc::new(Home { max, expires: Some(after), shard_max, shards }) }
+    pub fn expiring(self, after: Duration) -> Result<Self, LimitError> {
+        match u64::try_from(after.as_nanos()) {
+            Ok(0) => {
+                let what = "the time after which permits expire, in nanoseconds,";
+                Err(LimitError::OutOfRange { what, given: 0, min: 1, max: u64::MAX })
+            }
+            nanos => {
+                // Longer than 584 years is as good as never, and never is 0.
+                self.home.expires.store(nanos.unwrap_or(0), Ordering::Relaxed);
+                Ok(self)
+            }
+        }
     }
 
     /// Takes a permit, or says why there is none.
@@ -128,21 +139,29 @@ impl Concurrency {
     /// ```
     pub fn acquire(&self, key: KeyHash, now: Tick) -> Result<Held, Decision> {
         let home = &self.home;
+        let expires = home.expires();
         let mut shard = home.shard(key);
-        if shard.out >= home.shard_max {
-            shard.forget(now);
+        if home.out.load(Ordering::Relaxed) >= home.room
+            && let Some(expires) = expires
+            && now >= shard.next_sweep
+        {
+            home.give_back(shard.forget(now));
+            shard.next_sweep = now.after(expires / 16);
         }
-        if shard.out >= home.shard_max {
+        if home.out.fetch_add(1, Ordering::Relaxed) >= home.room {
+            home.give_back(1);
             shard.turned_away += 1;
             return Err(Decision::deny(home.max.get().into(), 0, Duration::ZERO, Retry::OnReturn));
         }
         let given = shard.given;
         let permits = shard.keys.entry(key).or_insert_with(|| Permits::numbered_from(given));
         let before = permits.held();
-        let permit = permits.acquire(home.max, home.expires, now);
+        let permit = permits.acquire(home.max, expires, now);
         let (after, next) = (permits.held(), permits.next_number());
         shard.given = given.max(next);
-        shard.out = shard.out + after - before;
+        // One was counted above; those that had expired, and this one if it was denied, are not
+        // out.
+        home.give_back(before + 1 - after);
         Ok(Held { home: Arc::clone(home), key, permit: permit? })
     }
 
@@ -155,7 +174,12 @@ impl Concurrency {
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     pub fn out(&self, key: KeyHash, now: Tick) -> usize {
-        self.home.shard(key).keys.get_mut(&key).map_or(0, |permits| permits.out(now))
+        let mut shard = self.home.shard(key);
+        let Some(permits) = shard.keys.get_mut(&key) else { return 0 };
+        let before = permits.held();
+        let left = permits.out(now);
+        self.home.give_back(before - left);
+        left
     }
 
     /// How often a request was denied because the room for all permits was used up.
@@ -173,18 +197,30 @@ impl Home {
     fn shard(&self, key: KeyHash) -> MutexGuard<'_, Shard> {
         lock(&self.shards[(key.0 >> 32) as usize % SHARDS])
     }
+
+    fn expires(&self) -> Option<Duration> {
+        match self.expires.load(Ordering::Relaxed) {
+            0 => None,
+            nanos => Some(Duration::from_nanos(nanos)),
+        }
+    }
+
+    fn give_back(&self, permits: usize) {
+        self.out.fetch_sub(permits, Ordering::Relaxed);
+    }
 }
 
 impl Shard {
-    /// Takes back what has expired.
-    fn forget(&mut self, now: Tick) {
-        let mut out = 0;
+    /// Takes back what has expired, and says how many permits that were.
+    fn forget(&mut self, now: Tick) -> usize {
+        let mut expired = 0;
         self.keys.retain(|_, permits| {
+            let before = permits.held();
             let left = permits.out(now);
-            out += left;
+            expired += before - left;
             left > 0
         });
-        self.out = out;
+        expired
     }
 }
 
@@ -193,14 +229,9 @@ impl Drop for Held {
         let mut shard = self.home.shard(self.key);
         let Some(permits) = shard.keys.get_mut(&self.key) else { return };
         let back = permits.give_back(self.permit);
-        let none_left = permits.held() == 0;
-        if none_left {
+        if permits.held() == 0 {
             shard.keys.remove(&self.key);
         }
-        shard.out -= usize::from(back);
+        self.home.give_back(usize::from(back));
     }
 }
-
-/// A shard has room for this many permits of one key, or for all of them, however small the room
-/// for all keys was chosen.
-const MIN_ROOM: u32 = 64;

@@ -8,7 +8,7 @@
 
 use std::cell::Cell;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::key::KeyHash;
 use crate::logs::lock;
@@ -43,10 +43,9 @@ pub struct HeavyKey {
 /// assert_eq!(heavy.top(1)[0].key, "alice");
 /// assert_eq!(heavy.top_denied(1)[0].key, "bob");
 /// ```
-#[derive(Debug)]
 pub struct HeavyKeys {
-    /// Which of a thread's countdowns is ours.
-    countdown: usize,
+    /// Tells instances apart, and says which of a thread's countdowns is ours.
+    id: u32,
     /// One of so many decisions is sampled.
     interval: AtomicU32,
     lists: Mutex<Lists>,
@@ -72,13 +71,14 @@ struct Entry {
     count: u64,
 }
 
-/// Instances have a countdown each in every thread. Where there are more instances, some share
-/// one, and their samples are less even.
+/// Instances have a countdown each in every thread. Where there are more instances than that, two
+/// that share one and are asked in turns take it from each other, and sample more often.
 const COUNTDOWNS: usize = 16;
 
 thread_local! {
-    /// Decisions until this thread samples one.
-    static UNTIL_SAMPLE: [Cell<u32>; COUNTDOWNS] = const { [const { Cell::new(0) }; COUNTDOWNS] };
+    /// Whose countdown it is, and the decisions until this thread samples one.
+    static UNTIL_SAMPLE: [Cell<(u32, u32)>; COUNTDOWNS] =
+        const { [const { Cell::new((0, 0)) }; COUNTDOWNS] };
     /// The state of a small generator that spreads the samples, so that they do not fall in step
     /// with the traffic.
     static SPREAD: Cell<u32> = const { Cell::new(0x9E37_79B9) };
@@ -157,9 +157,10 @@ impl HeavyKeys {
     fn sample(&self, hash: KeyHash, denied: bool, label: impl FnOnce() -> String) {
         let interval = self.interval.load(Ordering::Relaxed);
         self.set_until_sample(spread(interval));
+        // Before the lock: the label is made by code of others.
+        let label = shortened(label());
         // Nobody waits for a statistic: whoever finds it locked leaves its sample out.
         let Ok(mut lists) = self.lists.try_lock() else { return };
-        let label = shortened(label());
         if denied {
             lists.denied.count(hash, interval, &label);
         }
@@ -178,20 +179,33 @@ impl HeavyKeys {
 
     #[inline]
     fn until_sample(&self) -> u32 {
-        UNTIL_SAMPLE.with(|countdowns| countdowns[self.countdown % COUNTDOWNS].get())
+        let (owner, until) = UNTIL_SAMPLE.with(|countdowns| countdowns[self.place()].get());
+        if owner == self.id { until } else { 0 }
     }
 
     #[inline]
     fn set_until_sample(&self, until: u32) {
-        UNTIL_SAMPLE.with(|countdowns| countdowns[self.countdown % COUNTDOWNS].set(until));
+        UNTIL_SAMPLE.with(|countdowns| countdowns[self.place()].set((self.id, until)));
+    }
+
+    #[inline]
+    const fn place(&self) -> usize {
+        self.id as usize % COUNTDOWNS
     }
 }
 
 impl Default for HeavyKeys {
     fn default() -> Self {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let countdown = NEXT.fetch_add(1, Ordering::Relaxed) % COUNTDOWNS;
-        Self { countdown, interval: AtomicU32::new(1), lists: Mutex::default() }
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { id, interval: AtomicU32::new(1), lists: Mutex::default() }
+    }
+}
+
+impl std::fmt::Debug for HeavyKeys {
+    /// Keys may be secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad("HeavyKeys(..)")
     }
 }
 

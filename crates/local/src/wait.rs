@@ -163,9 +163,11 @@ impl WaitingRoom {
     fn join(&self, key: KeyHash) -> Result<Ticket<'_>, WaitError> {
         let mut queues = lock(self.shard(key));
         let waiters = queues.get(&key).map_or(0, |queue| queue.waiters.len());
-        // The one at the head is being served, it does not wait in line.
-        if waiters > self.max || self.waiting() >= Self::MAX_WAITING {
-            return Err(WaitError::QueueFull { max: self.max.min(Self::MAX_WAITING) });
+        if waiters >= self.max {
+            return Err(WaitError::QueueFull { max: self.max });
+        }
+        if self.waiting() >= Self::MAX_WAITING {
+            return Err(WaitError::RoomFull { max: Self::MAX_WAITING });
         }
         let queue = queues.entry(key).or_default();
         let number = queue.next;

@@ -102,7 +102,7 @@ fn a_permit_comes_back_when_its_holder_panics() {
 
 #[test]
 fn a_holder_that_is_late_does_not_free_the_permit_of_another() {
-    let slots = Concurrency::new(1, 100).unwrap().expiring(Duration::from_secs(10));
+    let slots = Concurrency::new(1, 100).unwrap().expiring(Duration::from_secs(10)).unwrap();
     let key = "export".hash(&Seed::new(1));
     let late = slots.acquire(key, Tick::ZERO).unwrap();
     let after = Tick::ZERO.after(Duration::from_secs(10));
@@ -118,10 +118,38 @@ fn permits_have_a_bound_over_all_keys() {
     let (slots, seed) = (Concurrency::new(1, 64).unwrap(), Seed::new(1));
     let held: Vec<_> =
         (0..10_000u64).filter_map(|key| slots.acquire(key.hash(&seed), Tick::ZERO).ok()).collect();
-    assert!((64..=128).contains(&held.len()), "{} are out", held.len());
+    assert_eq!(held.len(), 64);
     assert_eq!(slots.turned_away(), 10_000 - held.len() as u64);
     drop(held);
     assert!(slots.acquire(1u64.hash(&seed), Tick::ZERO).is_ok());
+}
+
+#[test]
+fn one_key_may_have_the_whole_room() {
+    let slots = Concurrency::new(20_000, 20_000).unwrap();
+    let key = 1u64.hash(&Seed::new(1));
+    let held: Vec<_> = (0..20_000).map(|_| slots.acquire(key, Tick::ZERO).unwrap()).collect();
+    assert!(slots.acquire(key, Tick::ZERO).is_err());
+    drop(held);
+    assert_eq!(slots.out(key, Tick::ZERO), 0);
+}
+
+#[test]
+fn permits_that_expire_at_once_are_refused() {
+    assert!(Concurrency::new(1, 10).unwrap().expiring(Duration::ZERO).is_err());
+}
+
+#[test]
+fn expired_permits_of_other_keys_make_room() {
+    let slots = Concurrency::new(1, 64).unwrap().expiring(Duration::from_secs(1)).unwrap();
+    let seed = Seed::new(1);
+    for key in 0..64u64 {
+        std::mem::forget(slots.acquire(key.hash(&seed), Tick::ZERO).unwrap());
+    }
+    assert!(slots.acquire(99u64.hash(&seed), Tick::ZERO).is_err());
+    let later = Tick::ZERO.after(Duration::from_secs(2));
+    let again = (0..64u64).filter(|key| slots.acquire(key.hash(&seed), later).is_ok()).count();
+    assert!(again > 60, "{again} of 64 found room");
 }
 
 #[test]

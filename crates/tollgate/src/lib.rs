@@ -85,7 +85,8 @@ pub use limiter::{Limiter, LimiterBuilder};
 pub use slots::Slots;
 pub use stats::Stats;
 pub use tollgate_core::{
-    Decision, Limit, LimitError, Period, Quota, QuotaError, Rate, Retry, Tick, Unit, Verdict, Wall,
+    Anchor, Decision, Limit, LimitError, Period, Quota, QuotaError, Rate, Retry, Tick, Unit,
+    Verdict, Wall,
 };
 pub use tollgate_local::{
     Clock, HeavyKey, Held, Key, KeyHash, ManualClock, Seed, Sleep, SystemClock, TableError, Timer,

@@ -58,15 +58,14 @@ impl<C: Clock> Slots<C> {
     /// use std::time::Duration;
     /// use tollgate::{ManualClock, Slots};
     /// let clock = ManualClock::new();
-    /// let slots = Slots::with_clock(1, clock.clone())?.expiring(Duration::from_secs(600));
+    /// let slots = Slots::with_clock(1, clock.clone())?.expiring(Duration::from_secs(600))?;
     /// std::mem::forget(slots.acquire("acme"));
     /// clock.advance(Duration::from_secs(600));
     /// assert!(slots.acquire("acme").is_ok());
     /// # Ok::<(), tollgate::Error>(())
     /// ```
-    #[must_use]
-    pub fn expiring(self, after: Duration) -> Self {
-        Self { concurrency: self.concurrency.expiring(after), ..self }
+    pub fn expiring(self, after: Duration) -> Result<Self, Error> {
+        Ok(Self { concurrency: self.concurrency.expiring(after)?, ..self })
     }
 
     /// Takes a permit, which comes back when it is dropped.
@@ -81,6 +80,16 @@ impl<C: Clock> Slots<C> {
     /// ```
     pub fn acquire<K: Key + ?Sized>(&self, key: &K) -> Result<Held, Decision> {
         self.concurrency.acquire(key.hash(&self.seed), self.clock.now())
+    }
+
+    /// How often a request was denied because a million permits of all keys were out.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Slots::new(3)?.turned_away(), 0);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn turned_away(&self) -> u64 {
+        self.concurrency.turned_away()
     }
 
     /// How many permits of the key are out.
