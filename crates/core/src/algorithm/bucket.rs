@@ -104,10 +104,13 @@ impl Bucket {
         self.pack(self.unpack(word).saturating_sub(cost.saturating_mul(self.interval)))
     }
 
-    /// Whether a bucket into which `cost` was spent at `then` cannot have been full since.
-    pub(crate) fn is_recent(&self, then: Tick, now: Tick, cost: u64) -> bool {
+    /// Takes back `cost` that was spent at `then`, less the time since. Without that, those who
+    /// took from the bucket in the meantime would be better off than if it had never been spent:
+    /// where the bucket would have been full, and time lost, it was not, and time was not lost.
+    pub(crate) fn undo(&self, word: Word, then: Tick, now: Tick, cost: u64) -> Word {
         let passed = self.grains(now).saturating_sub(self.grains(then));
-        passed < cost.saturating_mul(self.interval)
+        let left = cost.saturating_mul(self.interval).saturating_sub(passed);
+        self.pack(self.unpack(word).saturating_sub(left))
     }
 
     /// Lends tokens from the bucket.

@@ -36,10 +36,6 @@ impl Steps for Shape {
         word
     }
 
-    fn is_recent(&self, _: Word, _: Tick, _: Tick, _: u64, _: Phase) -> bool {
-        false
-    }
-
     /// Whoever borrows spends at its own pace, and a shaper's whole point is the pace.
     fn lend(&self, _: Word, _: Tick, _: u64, _: Phase) -> Option<Loan> {
         None

@@ -158,9 +158,18 @@ pub(crate) trait Steps {
     /// Gives back `cost` that was spent earlier, up to the whole limit.
     fn refund(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word;
 
-    /// Whether `cost` spent at `then` can still be taken back from `word` at `now` exactly: no
-    /// part of it was given back by time since.
-    fn is_recent(&self, word: Word, then: Tick, now: Tick, cost: u64, phase: Phase) -> bool;
+    /// Whether `word` is of the window in which `cost` was spent at `then`, and that still lasts.
+    fn is_recent(&self, _: Word, _: Tick, _: Tick, _: u64, _: Phase) -> bool {
+        false
+    }
+
+    /// Takes back `cost` that was spent at `then`, as far as time has not given it back since.
+    fn undo(&self, word: Word, then: Tick, now: Tick, cost: u64, phase: Phase) -> Word {
+        match self.is_recent(word, then, now, cost, phase) {
+            true => self.refund(word, now, cost, phase),
+            false => word,
+        }
+    }
 
     /// Lends up to `want` tokens to a single borrower.
     fn lend(&self, word: Word, now: Tick, want: u64, phase: Phase) -> Option<Loan>;
@@ -270,10 +279,9 @@ impl Machine {
         dispatch!(self, machine => machine.refund(word, now, cost, phase), unlimited => word)
     }
 
-    /// Takes back `cost` that was spent at `then`, as if it had never been, or leaves the state
-    /// alone if time may have given it back in the meantime. Whoever took from the same bucket
-    /// between `then` and `now` is treated as if that had been at `then`; apart from that it never
-    /// favours the client.
+    /// Takes back `cost` that was spent at `then`, as if it had never been, as far as time cannot
+    /// have given it back since: a bucket keeps as much of it as comes back between `then` and
+    /// `now`, a window that has ended keeps all. It never favours the client.
     ///
     /// ```
     /// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
@@ -285,10 +293,7 @@ impl Machine {
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     pub fn undo(&self, word: Word, then: Tick, now: Tick, cost: u64, phase: Phase) -> Word {
-        dispatch!(self, machine => match machine.is_recent(word, then, now, cost, phase) {
-            true => machine.refund(word, now, cost, phase),
-            false => word,
-        }, unlimited => word)
+        dispatch!(self, machine => machine.undo(word, then, now, cost, phase), unlimited => word)
     }
 
     /// Lends up to `want` tokens to a borrower that spends them by itself, if there is so much

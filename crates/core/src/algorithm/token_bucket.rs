@@ -52,8 +52,8 @@ impl Steps for TokenBucket {
         self.0.refund(word, cost)
     }
 
-    fn is_recent(&self, _: Word, then: Tick, now: Tick, cost: u64, _: Phase) -> bool {
-        self.0.is_recent(then, now, cost)
+    fn undo(&self, word: Word, then: Tick, now: Tick, cost: u64, _: Phase) -> Word {
+        self.0.undo(word, then, now, cost)
     }
 
     fn lend(&self, word: Word, now: Tick, want: u64, _: Phase) -> Option<Loan> {

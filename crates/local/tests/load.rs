@@ -1,0 +1,206 @@
+//! The table under the load it was planned for, and beyond: how many keys find no slot, what they
+//! cost, and how they get one later.
+
+#![cfg(not(loom))]
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on has failed, and says where"
+)]
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::{Anchor, Limit, Tick};
+use tollgate_local::{Clock, Counters, Key, KeyHash, ManualClock, Seed, Table, TableError};
+
+const PLANNED: u32 = 200_000;
+const NOW: Tick = Tick::ZERO;
+
+fn counters(table: &Arc<Table>, quota: &str, seed: &Seed) -> Counters {
+    let limit = Limit::token_bucket(quota).unwrap();
+    Counters::new(table, &limit, Anchor::default(), quota.hash(seed))
+}
+
+/// Lets every key pass once and returns how many of them did not find a slot.
+fn overflowed(counters: &Counters, keys: impl Iterator<Item = KeyHash>) -> u64 {
+    let before = counters.pressure().overflowed;
+    for key in keys {
+        counters.check_at(key, 1, NOW);
+    }
+    counters.pressure().overflowed - before
+}
+
+/// The ways in which keys are alike.
+fn kinds(seed: &Seed) -> [Vec<KeyHash>; 4] {
+    let address = |number: u32| Ipv4Addr::from(0x0A00_0000 + number);
+    [
+        (0..PLANNED).map(|number| number.hash(seed)).collect(),
+        (0..PLANNED).map(|number| format!("user-{number}").hash(seed)).collect(),
+        (0..PLANNED).map(|number| address(number).hash(seed)).collect(),
+        (0..PLANNED).map(|number| (number / 1_000, number % 1_000).hash(seed)).collect(),
+    ]
+}
+
+#[test]
+fn at_the_planned_load_one_key_in_a_thousand_at_most_finds_no_slot() {
+    let seed = Seed::new(1);
+    for (kind, keys) in kinds(&seed).into_iter().enumerate() {
+        let table = Arc::new(Table::with_keys(PLANNED as usize).unwrap());
+        let overflowed = overflowed(&counters(&table, "1/h", &seed), keys.into_iter());
+        assert!(overflowed <= u64::from(PLANNED) / 1_000, "{overflowed} of kind {kind}");
+    }
+}
+
+#[test]
+fn at_the_planned_load_nearly_every_key_is_counted_exactly() {
+    let seed = Seed::new(3);
+    let table = Arc::new(Table::with_keys(PLANNED as usize).unwrap());
+    let hourly = counters(&table, "2/h", &seed);
+    let pass = |number: &u32| hourly.check_at(number.hash(&seed), 1, NOW).is_allowed();
+    let [first, second, third] = [1, 2, 3].map(|_| (0..PLANNED).filter(pass).count());
+    // A new key that shares a cell of the sketch with one that found no slot is counted too high.
+    let most = PLANNED as usize / 1_000 * 995;
+    assert!(first >= most && second >= most, "{first} passed once, {second} twice");
+    assert_eq!(third, 0, "nobody has three");
+}
+
+#[test]
+fn the_limits_of_a_table_share_its_room() {
+    let seed = Seed::new(4);
+    let table = Arc::new(Table::with_keys(PLANNED as usize).unwrap());
+    let quotas = ["1/h", "2/h", "3/h", "4/h"];
+    let limits = quotas.map(|quota| counters(&table, quota, &seed));
+    let mut overflows = 0;
+    for limit in &limits {
+        overflows += overflowed(limit, (0..PLANNED / 4).map(|number| number.hash(&seed)));
+    }
+    assert!(overflows <= u64::from(PLANNED) / 1_000, "{overflows} found no slot");
+    let occupancy = table.occupancy(NOW);
+    assert!((0.5..0.6).contains(&occupancy), "{occupancy}");
+    // The same keys under another limit are others.
+    assert_eq!(limits[3].peek(7u32.hash(&seed), 1, NOW).remaining(), 3);
+    assert_eq!(limits[1].peek(7u32.hash(&seed), 1, NOW).remaining(), 1);
+}
+
+#[test]
+fn occupancy_is_the_part_of_slots_that_are_live() {
+    let seed = Seed::new(5);
+    let table = Arc::new(Table::with_memory(64 * 20_000).unwrap());
+    let per_second = counters(&table, "1/s", &seed);
+    assert_eq!(table.occupancy(NOW), 0.0);
+    overflowed(&per_second, (0..25_000u32).map(|number| number.hash(&seed)));
+    let quarter = table.occupancy(NOW);
+    assert!((0.23..0.27).contains(&quarter), "{quarter} of 100,000 slots");
+    assert_eq!(table.occupancy(NOW.after(Duration::from_secs(1))), 0.0, "all are at rest");
+    overflowed(&per_second, (0..400_000u32).map(|number| number.hash(&seed)));
+    let full = table.occupancy(NOW);
+    assert!(full > 0.99, "{full}");
+}
+
+#[test]
+fn a_planned_key_costs_at_most_24_bytes_with_all_that_belongs_to_it() {
+    let seed = Seed::new(6);
+    for planned in [10_000, 100_000, 3_000_000] {
+        let table = Arc::new(Table::with_keys(planned).unwrap());
+        let memory = table.memory() + counters(&table, "1/h", &seed).pressure().memory;
+        assert!(memory <= 24 * planned, "{memory} bytes for {planned} keys");
+        assert!(table.keys() >= planned);
+    }
+}
+
+#[test]
+fn memory_that_is_given_is_not_exceeded_and_mostly_used() {
+    for bytes in [128, 129, 191, 192, 6_400, 1 << 20, (64 << 20) + 63] {
+        let table = Table::with_memory(bytes).unwrap();
+        assert!(table.memory() <= bytes && table.memory() + 64 > bytes, "{bytes}");
+        assert!(Table::with_keys(table.keys()).unwrap().memory() <= bytes, "{bytes}");
+    }
+}
+
+#[test]
+fn sizes_just_beyond_what_is_possible_are_refused() {
+    assert!(matches!(Table::with_memory(0), Err(TableError::TooSmall)));
+    let too_many = Table::MAX_KEYS + 1;
+    assert!(matches!(Table::with_keys(too_many), Err(TableError::TooLarge { .. })));
+    let error = Table::with_keys(usize::MAX).unwrap_err().to_string();
+    assert!(error.contains(&Table::MAX_KEYS.to_string()), "{error}");
+}
+
+#[test]
+fn the_smallest_table_holds_ten_keys() {
+    let seed = Seed::new(7);
+    let table = Arc::new(Table::with_keys(1).unwrap());
+    let hourly = counters(&table, "1/h", &seed);
+    assert_eq!(overflowed(&hourly, (0..10u32).map(|number| number.hash(&seed))), 0);
+    assert_eq!(overflowed(&hourly, (10..20u32).map(|number| number.hash(&seed))), 10);
+    assert_eq!(table.occupancy(NOW), 1.0);
+}
+
+/// A table whose slots are all taken by keys that are at rest after a second, and a key of another
+/// limit, which shares a count with others until then.
+struct Crowded {
+    clock: ManualClock,
+    hourly: Counters,
+    hot: KeyHash,
+    others: Vec<KeyHash>,
+}
+
+impl Crowded {
+    fn new() -> Self {
+        let (clock, seed) = (ManualClock::new(), Seed::new(8));
+        let table = Arc::new(Table::with_keys(1).unwrap());
+        let guests = counters(&table, "1/s", &seed);
+        let hourly = counters(&table, "100/h", &seed);
+        overflowed(&guests, (0..50u32).map(|number| number.hash(&seed)));
+        let others = (0..5_000u32).map(|number| number.hash(&seed)).collect();
+        Self { clock, hourly, hot: "hot".hash(&seed), others }
+    }
+
+    fn left(&self) -> u64 {
+        self.hourly.peek(self.hot, 1, self.clock.now()).remaining()
+    }
+
+    fn others_spend(&self) {
+        for other in &self.others {
+            self.hourly.check(*other, 1, &self.clock);
+        }
+    }
+}
+
+#[test]
+fn a_key_without_a_slot_is_counted_together_with_others_and_cannot_be_reset_alone() {
+    let crowded = Crowded::new();
+    crowded.hourly.check(crowded.hot, 10, &crowded.clock);
+    assert_eq!(crowded.left(), 90, "nobody has joined it yet");
+    crowded.others_spend();
+    assert!(crowded.left() < 90, "some of five thousand have");
+    let left = crowded.left();
+    assert!(!crowded.hourly.reset(crowded.hot, crowded.clock.now()));
+    crowded.hourly.refund(crowded.hot, 10, crowded.clock.now());
+    assert_eq!(crowded.left(), left, "others may have spent what it wants back");
+}
+
+#[test]
+fn a_key_gets_a_slot_of_its_own_as_soon_as_one_is_at_rest() {
+    let crowded = Crowded::new();
+    crowded.hourly.check(crowded.hot, 10, &crowded.clock);
+    crowded.others_spend();
+    assert_eq!(crowded.hourly.pressure().promoted, 0);
+
+    crowded.clock.advance(Duration::from_secs(1));
+    let shared = crowded.left();
+    crowded.hourly.check(crowded.hot, 1, &crowded.clock);
+    assert_eq!(crowded.hourly.pressure().promoted, 1);
+    assert_eq!(crowded.left(), shared - 1, "it takes along all that it has spent");
+
+    crowded.others_spend();
+    assert_eq!(crowded.left(), shared - 1, "others do not touch it any more");
+    let overflowed = crowded.hourly.pressure().overflowed;
+    crowded.hourly.check(crowded.hot, 1, &crowded.clock);
+    assert_eq!(crowded.hourly.pressure().overflowed, overflowed);
+    assert!(crowded.hourly.reset(crowded.hot, crowded.clock.now()));
+    assert_eq!(crowded.left(), 100);
+}

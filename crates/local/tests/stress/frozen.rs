@@ -1,0 +1,119 @@
+//! Time stands still, so that a key has exactly its limit to spend.
+
+use tollgate_core::Limit;
+
+use crate::crowd::{CROWDS, Dice, Meeting, Subject, crowd, hourly, sums};
+
+#[test]
+fn a_key_that_all_bring_at_once_gets_its_limit_and_no_more() {
+    const LIMIT: u64 = 5;
+    for limit in hourly(LIMIT) {
+        for threads in CROWDS {
+            let (subject, meeting) = (Subject::new(&limit, 10_000), Meeting::of(threads));
+            let counts = crowd(threads, |_| {
+                let spend = |key| {
+                    meeting.wait();
+                    (0..LIMIT).filter(|_| subject.check(key)).count() as u64
+                };
+                (0..150).map(spend).collect()
+            });
+            expect_limit(&sums(counts), LIMIT, &subject);
+        }
+    }
+}
+
+#[test]
+fn one_key_gets_its_limit_and_no_more() {
+    // Below 128 nothing is lent, and so nothing can be left over with a thread.
+    const LIMIT: u64 = 127;
+    for limit in hourly(LIMIT) {
+        for threads in CROWDS {
+            let subject = Subject::new(&limit, 1_000);
+            let counts =
+                crowd(threads, |_| vec![(0..LIMIT).filter(|_| subject.check(0)).count() as u64]);
+            expect_limit(&sums(counts), LIMIT, &subject);
+        }
+    }
+}
+
+#[test]
+fn hundreds_of_keys_get_their_limits_and_no_more() {
+    const LIMIT: u64 = 20;
+    const KEYS: usize = 300;
+    for limit in hourly(LIMIT) {
+        for threads in CROWDS {
+            let subject = Subject::new(&limit, 10_000);
+            let counts = crowd(threads, |number| spend_in_turns(&subject, KEYS, LIMIT, number));
+            expect_limit(&sums(counts), LIMIT, &subject);
+        }
+    }
+}
+
+#[test]
+fn of_more_keys_than_there_is_room_for_none_gets_more_than_its_limit() {
+    const LIMIT: u64 = 5;
+    const PLANNED: usize = 500;
+    for limit in hourly(LIMIT) {
+        for threads in CROWDS {
+            let subject = Subject::new(&limit, PLANNED);
+            let counts =
+                crowd(threads, |number| spend_in_turns(&subject, 4 * PLANNED, LIMIT, number));
+            let counts = sums(counts);
+            assert!(subject.counters.pressure().overflowed > 0, "there was room for all");
+            for (key, count) in counts.iter().enumerate() {
+                assert!(*count <= LIMIT, "{limit}, {threads} threads: key {key} got {count}");
+            }
+            let served = counts.iter().filter(|count| **count == LIMIT).count();
+            assert!(served >= PLANNED, "{limit}: only {served} keys got their limit");
+        }
+    }
+}
+
+/// The threads of a crowd borrow from a limit that is so large. All that was borrowed is used in
+/// the end, because every thread goes on until it is denied.
+#[test]
+fn a_large_limit_is_spent_to_the_end() {
+    const LIMIT: u64 = 60_000;
+    // A bucket that nobody has touched for long is kept from filling for a moment before it lends:
+    // 32 us, which is so many tokens at a million per second.
+    const HELD_BACK: u64 = 32;
+    let limits = [
+        (Limit::token_bucket("1M/s burst 60k").unwrap(), HELD_BACK),
+        (Limit::leaky_police("1M/s burst 60k").unwrap(), HELD_BACK),
+        (Limit::fixed_window("60k/h").unwrap(), 0),
+        (Limit::sliding_window("60k/h").unwrap(), 0),
+    ];
+    for (limit, held_back) in limits {
+        for threads in CROWDS {
+            let subject = Subject::new(&limit, 1_000);
+            let allowed: u64 =
+                crowd(threads, |_| (0..LIMIT).take_while(|_| subject.check(0)).count() as u64)
+                    .into_iter()
+                    .sum();
+            assert!(allowed <= LIMIT, "{limit}, {threads} threads: {allowed}");
+            assert!(allowed + held_back >= LIMIT, "{limit}, {threads} threads: {allowed}");
+        }
+    }
+}
+
+/// Asks for every key `times` times, in an order of one's own; returns what each key got.
+fn spend_in_turns(subject: &Subject, keys: usize, times: u64, thread: usize) -> Vec<u64> {
+    let mut counts = vec![0; keys];
+    let mut dice = Dice::new(thread);
+    for _ in 0..times {
+        let start = dice.below(keys);
+        for key in (start..keys).chain(0..start) {
+            counts[key] += u64::from(subject.check(key));
+        }
+    }
+    counts
+}
+
+/// A thread that is suspended while it puts a key into a slot makes others count the key in the
+/// sketch, and some of that may be counted twice. Where that happened, there is only the bound.
+fn expect_limit(counts: &[u64], limit: u64, subject: &Subject) {
+    for (key, count) in counts.iter().enumerate() {
+        assert!(*count <= limit, "key {key} got {count} of {limit}");
+        assert!(*count == limit || !subject.is_exact(), "key {key} got only {count} of {limit}");
+    }
+}
