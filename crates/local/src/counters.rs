@@ -14,10 +14,7 @@ use crate::table::Table;
 /// The counters of one limit: one for each key.
 ///
 /// Keys come as hashes and time as ticks, so that a request that meets several limits hashes its
-/// keys and reads the clock once. [`Limiter`] and [`Gate`] in the `tollgate` crate do both.
-///
-/// [`Limiter`]: https://docs.rs/tollgate/latest/tollgate/struct.Limiter.html
-/// [`Gate`]: https://docs.rs/tollgate/latest/tollgate/struct.Gate.html
+/// keys and reads the clock once. `Limiter` and `Gate` in the `tollgate` crate do both.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -163,7 +163,8 @@ impl WaitingRoom {
     fn join(&self, key: KeyHash) -> Result<Ticket<'_>, WaitError> {
         let mut queues = lock(self.shard(key));
         let waiters = queues.get(&key).map_or(0, |queue| queue.waiters.len());
-        if waiters >= self.max {
+        // One is always let in: it may not have to wait at all.
+        if waiters >= self.max.max(1) {
             return Err(WaitError::QueueFull { max: self.max });
         }
         if self.waiting() >= Self::MAX_WAITING {

@@ -209,7 +209,7 @@ fn what_is_undone_never_was_and_what_is_refunded_is_back() {
     assert!(logs.check(1, 4));
     logs.clock.advance(Duration::from_millis(300));
     assert!(logs.check(1, 1));
-    logs.counters.undo(key, 4, then, logs.clock.now());
+    logs.counters.undo(key, 4, then, &logs.clock);
     assert_eq!(logs.counters.peek(key, 1, logs.clock.now()).remaining(), 4);
     logs.counters.refund(key, 9, logs.clock.now());
     assert_eq!(logs.counters.peek(key, 1, logs.clock.now()).remaining(), LIMIT, "not more");

@@ -69,9 +69,8 @@ impl Pair {
 
     fn peek(&self, key: usize, cost: u64) -> (Decision, Decision) {
         let decision = self.counters.peek(self.keys[key].0, cost, self.clock.now());
-        let would = self.would(key, cost).decision;
-        let is_free = would.is_allowed();
-        (decision, if is_free { self.would(key, 0).decision } else { would })
+        let (would, now) = (self.would(key, cost).decision, self.would(key, 0).decision);
+        (decision, would.with_remaining_of(now))
     }
 
     fn change(&mut self, key: usize, change: impl FnOnce(&Machine, Word, Tick, Phase) -> Word) {
@@ -109,7 +108,7 @@ impl Pair {
             }
             Event::Undo { key, cost, ago } => {
                 let then = Tick::from_nanos(now.since(Tick::ZERO.after(*ago)).as_nanos() as u64);
-                self.counters.undo(self.keys[*key].0, *cost, then, now);
+                self.counters.undo(self.keys[*key].0, *cost, then, &self.clock);
                 self.change(*key, |machine, word, now, phase| {
                     machine.undo(word, then, now, *cost, phase)
                 });

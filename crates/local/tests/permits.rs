@@ -103,7 +103,7 @@ fn keys_do_not_take_each_others_permits() {
 
 #[test]
 fn a_permit_whose_holder_died_expires_on_time() {
-    let slots = Concurrency::new(2, 1_000).unwrap().expiring(MINUTE);
+    let slots = Concurrency::new(2, 1_000).unwrap().expiring(MINUTE).unwrap();
     std::mem::forget(slots.acquire(key(1), START));
     let half = START.after(MINUTE / 2);
     let held = slots.acquire(key(1), half).unwrap();
@@ -117,7 +117,7 @@ fn a_permit_whose_holder_died_expires_on_time() {
 
 #[test]
 fn a_permit_that_expired_takes_nobody_elses_with_it_when_it_comes_back_late() {
-    let slots = Concurrency::new(1, 1_000).unwrap().expiring(MINUTE);
+    let slots = Concurrency::new(1, 1_000).unwrap().expiring(MINUTE).unwrap();
     let late = slots.acquire(key(1), START).unwrap();
     let later = START.after(MINUTE);
     let next = slots.acquire(key(1), later).expect("the first one has expired");
@@ -130,7 +130,7 @@ fn a_permit_that_expired_takes_nobody_elses_with_it_when_it_comes_back_late() {
 
 #[test]
 fn a_key_that_was_forgotten_does_not_repeat_the_numbers_of_late_permits() {
-    let slots = Concurrency::new(1, 1_000).unwrap().expiring(MINUTE);
+    let slots = Concurrency::new(1, 1_000).unwrap().expiring(MINUTE).unwrap();
     let late = slots.acquire(key(1), START).unwrap();
     let later = START.after(MINUTE);
     // It expires, the next one comes back at once, and nothing is left of the key.
@@ -155,8 +155,19 @@ fn the_room_for_all_keys_is_bounded_and_whoever_does_not_fit_is_turned_away() {
 }
 
 #[test]
+fn the_room_is_for_all_keys_together_however_they_share_it() {
+    for (max, room) in [(20_000, 20_000), (5, 12), (1, 1)] {
+        let slots = Concurrency::new(max, room).unwrap();
+        let one: Vec<_> = (0..30_000).map_while(|_| slots.acquire(key(1), START).ok()).collect();
+        assert_eq!(one.len(), room.min(max as usize), "{max} of a key, room for {room}");
+        let others = (0..100).filter_map(|n| slots.acquire(key(2 + n), START).ok());
+        assert_eq!(others.collect::<Vec<_>>().len(), room - one.len(), "room for {room}");
+    }
+}
+
+#[test]
 fn expired_permits_make_room_for_other_keys() {
-    let slots = Concurrency::new(1, 640).unwrap().expiring(MINUTE);
+    let slots = Concurrency::new(1, 640).unwrap().expiring(MINUTE).unwrap();
     for round in 0..5u32 {
         let now = START.after(MINUTE * round);
         let first = u64::from(round) * 10_000;

@@ -15,7 +15,8 @@ use crate::stats::Stats;
 /// Keeps one limit for any number of keys.
 ///
 /// A limiter is shared between threads as it is, behind an `Arc` or in a `static`: deciding takes
-/// `&self`, no lock, and no allocation.
+/// `&self` and waits for no lock. Sliding logs lock a part of their keys; all other algorithms
+/// lock nothing, and allocate only for the decisions that are sampled for [`Limiter::top`].
 ///
 /// ```
 /// use tollgate::Limiter;
@@ -268,7 +269,8 @@ impl<C: Clock> Limiter<C> {
     }
 
     /// Gives back what a request has cost, or part of it: it failed, or was cheaper than thought.
-    /// The budget never becomes more than full.
+    /// The budget never becomes more than full. A place in a shaper's queue is not given back, nor
+    /// is what was counted together with other keys for want of room.
     ///
     /// ```
     /// use tollgate::Limiter;

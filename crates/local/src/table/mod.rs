@@ -2,7 +2,7 @@
 //!
 //! A key has two lines of five slots it may stand in. It is put into the first unless that is
 //! nearly full and the second is emptier, so that nine of ten keys are found at the first look,
-//! and at three quarters of the planned load hardly any finds both lines full.
+//! and at the planned load 3 in 10,000 find both lines full.
 //!
 //! Nothing is ever removed: a slot whose state is at rest is taken over by the next key that needs
 //! one. See [`line`] for how a slot passes from key to key without a lock, and

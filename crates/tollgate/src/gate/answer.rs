@@ -66,7 +66,7 @@ impl Answer {
     }
 
     /// Every decision, in the order of the charges. If the request was denied, those that would
-    /// have allowed it say what is left to them: all of it.
+    /// have allowed it say what is left to them.
     ///
     /// ```
     /// # use tollgate::{Gate, Limit};
