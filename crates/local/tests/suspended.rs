@@ -19,6 +19,9 @@ use tollgate_local::{Clock, Counters, Key, KeyHash, ManualClock, Seed, Table};
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// More keys than the table has slots.
+const GUESTS: std::ops::Range<u64> = 1_000..1_200;
+
 /// A table of ten slots, in which every key may stand anywhere.
 struct Small {
     table: Arc<Table>,
@@ -47,12 +50,13 @@ impl Small {
     }
 
     /// Puts keys that stay live into all slots at rest.
-    fn fill(&self) {
+    fn fill(&self) -> Counters {
         let hourly = self.buckets("1/h");
-        for key in self.keys(1_000..1_200) {
+        for key in self.keys(GUESTS) {
             hourly.check(key, 1, &self.clock);
         }
         assert!(hourly.pressure().overflowed > 0, "there is still room");
+        hourly
     }
 
     fn passes(&self, counters: &Counters, key: KeyHash, times: usize) -> usize {
@@ -179,13 +183,13 @@ fn a_late_thread_that_claims_a_slot_brings_no_old_time() {
     small.clock.advance(SECOND / 2);
     let late = Late::new(&small.clock, small.clock.now());
     small.clock.advance(10 * SECOND);
-    // Others take its slot, and are at rest in turn.
-    let other = small.buckets("2/s");
-    for key in small.keys(0..100) {
-        other.check(key, 1, &small.clock);
-    }
-    small.clock.advance(SECOND);
+    // Others take its slot, and one of them leaves a slot that is at rest at any time.
+    let hourly = small.fill();
+    let guests = small.keys(GUESTS);
+    assert!(guests.iter().any(|guest| hourly.reset(*guest, small.clock.now())));
+    let overflowed = counters.pressure().overflowed;
     assert!(counters.check(key, 1, &late).is_allowed(), "it is at rest by now");
+    assert_eq!(counters.pressure().overflowed, overflowed, "it got a slot");
     assert_eq!(small.passes(&counters, key, 1), 0, "what passed, passed now and not long ago");
 }
 

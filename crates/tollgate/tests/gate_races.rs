@@ -91,6 +91,28 @@ fn a_limit_that_allows_keeps_only_what_passed() {
     }
 }
 
+/// A place in a queue cannot be given back, so it is taken last.
+#[test]
+fn a_limit_that_shapes_loses_no_place_to_a_denied_request() {
+    const ROUNDS: u64 = 400;
+    for scarce in each_algorithm(3) {
+        let mut builder = Gate::builder().keys(10_000).clock(ManualClock::new());
+        let pace = builder.limit("pace", Limit::leaky_shape("1/h", 99).unwrap());
+        let few = builder.limit("few", scarce.clone());
+        let gate = builder.build().unwrap();
+        let passed = rounds(4, ROUNDS, |round| {
+            let request = [pace.charge(&round), few.charge(&round)];
+            (0..3).filter(|_| gate.check(&request).is_allowed()).count() as u64
+        });
+        let is_exact = (gate.stats().overflowed, gate.stats().promoted) == (0, 0);
+        for (round, passed) in (0..ROUNDS).zip(passed) {
+            let places = spent(&gate, pace.charge(&round), 100);
+            assert!(passed <= 3 && places >= passed, "{scarce}: {passed} in {places} places");
+            assert!(!is_exact || (passed, places) == (3, 3), "{scarce}: {places} places");
+        }
+    }
+}
+
 /// What is gone of a limit.
 fn spent(gate: &Gate<ManualClock>, charge: Charge<'_>, limit: u64) -> u64 {
     limit - gate.peek(&[charge]).decision().remaining()

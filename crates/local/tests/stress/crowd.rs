@@ -90,12 +90,12 @@ impl Dice {
     }
 }
 
-/// Limits of `count` per hour, or of a burst that long, one of each algorithm that counts in a word
-/// and denies.
+/// Limits of `count` per hour, which may all pass at once: one of each algorithm that counts in a
+/// word and denies.
 pub(crate) fn hourly(count: u64) -> [Limit; 4] {
     [
         Limit::token_bucket(&*format!("{count}/h")).unwrap(),
-        Limit::leaky_police(&*format!("1/h burst {count}")).unwrap(),
+        Limit::leaky_police(&*format!("{count}/h burst {count}")).unwrap(),
         Limit::fixed_window(&*format!("{count}/h")).unwrap(),
         Limit::sliding_window(&*format!("{count}/h")).unwrap(),
     ]

@@ -1,6 +1,10 @@
 //! Time stands still, so that a key has exactly its limit to spend.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use tollgate_core::Limit;
+use tollgate_local::Clock;
 
 use crate::crowd::{CROWDS, Dice, Meeting, Subject, crowd, hourly, sums};
 
@@ -94,6 +98,64 @@ fn a_large_limit_is_spent_to_the_end() {
             assert!(allowed + held_back >= LIMIT, "{limit}, {threads} threads: {allowed}");
         }
     }
+}
+
+/// Threads stop in the middle, and some of what they borrowed is left. When they go on, the whole
+/// limit is back, and what is left of the old one must not come on top of it.
+#[test]
+fn what_was_borrowed_is_worth_nothing_once_the_limit_is_full_again() {
+    for limit in hourly(LARGE) {
+        expect_nothing_left_of_loans(&limit, |subject| {
+            subject.clock.advance(Duration::from_secs(2 * 3_600));
+        });
+    }
+}
+
+#[test]
+fn what_was_borrowed_is_worth_nothing_after_a_reset() {
+    for limit in hourly(LARGE) {
+        expect_nothing_left_of_loans(&limit, |subject| {
+            let _ = subject.counters.reset(subject.key(0), subject.clock.now());
+        });
+    }
+}
+
+const LARGE: u64 = 16_000;
+
+fn expect_nothing_left_of_loans(limit: &Limit, renew: impl Fn(&Subject) + Sync) {
+    for threads in [2, 4] {
+        let (subject, meeting) = (Subject::new(limit, 1_000), Meeting::of(threads));
+        let spent = AtomicU64::new(0);
+        let counts = crowd(threads, |thread| {
+            let borrow = |_: &usize| {
+                let is_lent = spend_a_part(&subject, &meeting, &spent);
+                if thread == 0 {
+                    spent.store(0, Ordering::Relaxed);
+                    renew(&subject);
+                }
+                meeting.wait();
+                is_lent
+            };
+            // Nobody borrows unless threads get into each other's way, so they try again.
+            let borrowed = (0..200).filter(borrow).take(2);
+            borrowed.map(|_| (0..LARGE).take_while(|_| subject.check(0)).count()).sum::<usize>()
+        });
+        let passed = counts.into_iter().sum::<usize>() as u64;
+        assert!(passed <= 2 * LARGE, "{limit}: {passed} passed of two times {LARGE}");
+    }
+}
+
+/// Spends a part of the limit together with the other threads. Whether any of them has borrowed and
+/// not used all of it.
+fn spend_a_part(subject: &Subject, meeting: &Meeting, spent: &AtomicU64) -> bool {
+    meeting.wait();
+    let passed = (0..2_000).filter(|_| subject.check(0)).count() as u64;
+    spent.fetch_add(passed, Ordering::Relaxed);
+    meeting.wait();
+    let left = subject.counters.peek(subject.key(0), 1, subject.clock.now()).remaining();
+    let is_lent = left + spent.load(Ordering::Relaxed) < LARGE;
+    meeting.wait();
+    is_lent
 }
 
 /// Asks for every key `times` times, in an order of one's own; returns what each key got.
