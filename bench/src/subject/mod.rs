@@ -93,6 +93,9 @@ mod tests {
     /// Refills so slowly that no drained key gets a token back while a test runs.
     const SLOW: Allowance = Allowance::per_day(NonZeroU32::MIN.saturating_add(99));
 
+    /// At exactly the planned load a key may overflow, and then be denied with others.
+    const ROOM: usize = 10_000;
+
     fn allowed_share<S: Subject<u64>>(mut subject: S) -> f64 {
         let numbers = keys::numbers(1000);
         fill(&mut subject, &numbers, &keys::insertion_order(1000), SLOW);
@@ -102,7 +105,7 @@ mod tests {
 
     #[test]
     fn one_key_in_ten_is_denied_by_every_subject() {
-        let ours = Ours::new(Algorithm::TokenBucket, SLOW, 1000).unwrap();
+        let ours = Ours::new(Algorithm::TokenBucket, SLOW, ROOM).unwrap();
         assert_eq!(allowed_share(ours), SHARE_ALLOWED);
         assert_eq!(allowed_share(Governor::<u64>::new(SLOW).unwrap()), SHARE_ALLOWED);
         assert_eq!(allowed_share(FrozenGovernor::<u64>::new(SLOW).unwrap()), SHARE_ALLOWED);
@@ -112,7 +115,7 @@ mod tests {
     #[test]
     fn windows_deny_one_key_in_ten_too() {
         for algorithm in [Algorithm::FixedWindow, Algorithm::SlidingWindow] {
-            let ours = Ours::new(algorithm, SLOW, 1000).unwrap();
+            let ours = Ours::new(algorithm, SLOW, ROOM).unwrap();
             assert_eq!(allowed_share(ours), SHARE_ALLOWED);
         }
     }
