@@ -12,7 +12,8 @@ use crate::logs::lock;
 
 /// Where decisions get their time from.
 ///
-/// [`now`](Self::now) never runs backwards. [`wall`](Self::wall) is asked once, when counters are
+/// [`now`](Self::now) never runs backwards for one thread; what two threads read at the same
+/// moment may differ by less than a microsecond. [`wall`](Self::wall) is asked once, when counters are
 /// made, to align windows to the calendar; what the clock on the wall does afterwards moves no
 /// window.
 ///
