@@ -36,7 +36,7 @@ impl Ours {
 
     #[inline]
     pub(crate) fn check<K: OurKey>(&self, key: &K) -> bool {
-        black_box(self.limiter.check(key)).is_allowed()
+        used(&self.limiter.check(key))
     }
 
     /// A reading of the limiter's clock, for [`Ours::check_at`].
@@ -47,7 +47,7 @@ impl Ours {
     /// A decision at a time that the caller knows.
     #[inline]
     pub(crate) fn check_at<K: OurKey>(&self, key: &K, now: Tick) -> bool {
-        black_box(self.limiter.check_at(key, now)).is_allowed()
+        used(&self.limiter.check_at(key, now))
     }
 
     /// Bytes the limiter has reserved for its counters.
@@ -60,6 +60,12 @@ impl Ours {
     pub(crate) fn overflowed(&self) -> u64 {
         self.limiter.stats().overflowed
     }
+}
+
+/// Whether the decision is to allow. All of it is taken for used, and so has to be made.
+#[inline]
+fn used(decision: &Decision) -> bool {
+    black_box(decision).is_allowed()
 }
 
 impl<K: OurKey> Subject<K> for Ours {

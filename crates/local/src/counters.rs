@@ -135,15 +135,10 @@ impl Counters {
     /// ```
     #[inline(always)]
     pub fn check(&self, key: KeyHash, cost: u64, clock: &impl Clock) -> Decision {
-        let mut answer = Decision::unlimited();
         match &self.home {
-            Home::Table(counter) => counter.check(key, cost, clock, &mut answer),
-            Home::Unlimited => {}
-            Home::Logs(logs) => {
-                answer = logs.check(key, cost, &mut clock.now(), &|| clock.now());
-            }
+            Home::Table(counter) => counter.check(key, cost, clock),
+            _ => self.check_elsewhere(key, cost, &mut clock.now(), || clock.now()),
         }
-        answer
     }
 
     /// As [`check`](Self::check), at a time that was read from `clock` before, for several
@@ -171,15 +166,43 @@ impl Counters {
         clock: &impl Clock,
         now: &mut Tick,
     ) -> Decision {
-        let mut answer = Decision::unlimited();
+        self.check_by(key, cost, now, || clock.now())
+    }
+
+    #[inline(always)]
+    fn check_by(
+        &self,
+        key: KeyHash,
+        cost: u64,
+        now: &mut Tick,
+        refresh: impl Fn() -> Tick,
+    ) -> Decision {
         match &self.home {
-            Home::Table(counter) => {
-                counter.check_at(key, cost, now, &|| clock.now(), &mut answer);
+            Home::Table(counter) => counter.check_at(key, cost, now, refresh),
+            _ => {
+                let mut later = *now;
+                let decision = self.check_elsewhere(key, cost, &mut later, refresh);
+                *now = later;
+                decision
             }
-            Home::Unlimited => {}
-            Home::Logs(logs) => answer = logs.check(key, cost, now, &|| clock.now()),
         }
-        answer
+    }
+
+    /// Decides where there is no counter in the table. Not inlined into callers, and the time
+    /// passed by reference here alone, so that nobody else needs it in memory.
+    #[inline(never)]
+    fn check_elsewhere(
+        &self,
+        key: KeyHash,
+        cost: u64,
+        now: &mut Tick,
+        refresh: impl Fn() -> Tick,
+    ) -> Decision {
+        match &self.home {
+            Home::Table(counter) => counter.check_at(key, cost, now, refresh),
+            Home::Unlimited => Decision::unlimited(),
+            Home::Logs(logs) => logs.check(key, cost, now, &refresh),
+        }
     }
 
     /// Starts to bring the memory that a decision on this key will need.
@@ -220,15 +243,7 @@ impl Counters {
     /// ```
     #[inline(always)]
     pub fn check_at(&self, key: KeyHash, cost: u64, now: Tick) -> Decision {
-        let mut answer = Decision::unlimited();
-        match &self.home {
-            Home::Table(counter) => {
-                counter.check_at(key, cost, &mut { now }, &|| now, &mut answer);
-            }
-            Home::Unlimited => {}
-            Home::Logs(logs) => answer = logs.check(key, cost, &mut { now }, &|| now),
-        }
-        answer
+        self.check_by(key, cost, &mut { now }, || now)
     }
 
     /// Decides many keys at one reading of the clock. Their memory is brought side by side, which

@@ -67,44 +67,30 @@ pub(crate) fn may_hold(hash: KeyHash) -> bool {
 }
 
 /// Spends `cost` from what this thread holds.
-pub(crate) fn spend(
-    borrower: &Borrower,
-    hash: KeyHash,
-    cost: u64,
-    now: Tick,
-    answer: &mut Decision,
-) -> Spending {
+pub(crate) fn spend(borrower: &Borrower, hash: KeyHash, cost: u64, now: Tick) -> Spending {
     HELD.with_borrow_mut(|held| match &mut held[place(hash)] {
-        Some(own) => own.spend(borrower, cost, now, answer),
+        Some(own) => own.spend(borrower, cost, now),
         None => Spending::NothingHeld,
     })
 }
 
 /// What came of spending what this thread holds.
 pub(crate) enum Spending {
-    /// The answer is where the caller wanted it.
-    Done,
+    Done(Decision),
     /// The loan was used up in time: another one is worth having.
     UsedUp,
     NothingHeld,
 }
 
 impl Held {
-    fn spend(
-        &mut self,
-        borrower: &Borrower,
-        cost: u64,
-        now: Tick,
-        answer: &mut Decision,
-    ) -> Spending {
+    fn spend(&mut self, borrower: &Borrower, cost: u64, now: Tick) -> Spending {
         let current = self.borrower == borrower.id
             && self.epoch == borrower.epoch()
             && now <= self.loan.until;
         match self.left.checked_sub(cost) {
             Some(left) if current => {
                 self.left = left;
-                *answer = self.loan.decision_with(left);
-                Spending::Done
+                Spending::Done(self.loan.decision_with(left))
             }
             None if current => Spending::UsedUp,
             _ => Spending::NothingHeld,

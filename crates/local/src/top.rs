@@ -17,8 +17,8 @@ use crate::logs::lock;
 ///
 /// ```
 /// use tollgate_local::{HeavyKeys, Key, Seed};
-/// let heavy = HeavyKeys::default();
-/// heavy.count("alice".hash(&Seed::random()), false, || "alice".label());
+/// let (heavy, seed) = (HeavyKeys::default(), Seed::random());
+/// heavy.count(false, || ("alice".hash(&seed), "alice".label()));
 /// let top = heavy.top(1);
 /// assert_eq!((top[0].key.as_str(), top[0].share), ("alice", 1.0));
 /// ```
@@ -38,7 +38,7 @@ pub struct HeavyKey {
 /// use tollgate_local::{HeavyKeys, Key, Seed};
 /// let (heavy, seed) = (HeavyKeys::default(), Seed::random());
 /// for (name, denied) in [("alice", false), ("bob", true), ("alice", false)] {
-///     heavy.count(name.hash(&seed), denied, || name.label());
+///     heavy.count(denied, || (name.hash(&seed), name.label()));
 /// }
 /// assert_eq!(heavy.top(1)[0].key, "alice");
 /// assert_eq!(heavy.top_denied(1)[0].key, "bob");
@@ -76,9 +76,9 @@ struct Entry {
 const COUNTDOWNS: usize = 16;
 
 thread_local! {
-    /// Whose countdown it is, and the decisions until this thread samples one.
-    static UNTIL_SAMPLE: [Cell<(u32, u32)>; COUNTDOWNS] =
-        const { [const { Cell::new((0, 0)) }; COUNTDOWNS] };
+    /// Whose countdown it is, in the high half, and the decisions until this thread samples one.
+    static UNTIL_SAMPLE: [Cell<u64>; COUNTDOWNS] =
+        const { [const { Cell::new(0) }; COUNTDOWNS] };
     /// The state of a small generator that spreads the samples, so that they do not fall in step
     /// with the traffic.
     static SPREAD: Cell<u32> = const { Cell::new(0x9E37_79B9) };
@@ -97,18 +97,18 @@ impl HeavyKeys {
     /// The longest label that is kept.
     const MAX_LABEL: usize = 256;
 
-    /// Counts a decision about a key, if it is its turn.
+    /// Counts a decision, if it is its turn; `key` says which key it was about.
     ///
     /// ```
     /// use tollgate_local::{HeavyKeys, Key, Seed};
-    /// HeavyKeys::default().count(7u64.hash(&Seed::random()), false, || 7u64.label());
+    /// let seed = Seed::random();
+    /// HeavyKeys::default().count(false, || (7u64.hash(&seed), 7u64.label()));
     /// ```
-    #[inline]
-    pub fn count(&self, hash: KeyHash, denied: bool, label: impl FnOnce() -> String) {
-        let until = self.until_sample();
-        match until {
-            0 => self.sample(hash, denied, label),
-            _ => self.set_until_sample(until - 1),
+    #[inline(always)]
+    pub fn count(&self, denied: bool, key: impl FnOnce() -> (KeyHash, String)) {
+        match self.until_sample() {
+            0 => self.sample(denied, key),
+            until => self.set_until_sample(until - 1),
         }
     }
 
@@ -131,7 +131,7 @@ impl HeavyKeys {
             }
             passed += until + 1;
             let (hash, denied, label) = at(passed - 1);
-            self.sample(hash, denied, || label);
+            self.sample(denied, || (hash, label));
         }
     }
 
@@ -154,11 +154,13 @@ impl HeavyKeys {
     }
 
     #[cold]
-    fn sample(&self, hash: KeyHash, denied: bool, label: impl FnOnce() -> String) {
+    #[inline(never)]
+    fn sample(&self, denied: bool, key: impl FnOnce() -> (KeyHash, String)) {
         let interval = self.interval.load(Ordering::Relaxed);
         self.set_until_sample(spread(interval));
         // Before the lock: the label is made by code of others.
-        let label = shortened(label());
+        let (hash, label) = key();
+        let label = shortened(label);
         // Nobody waits for a statistic: whoever finds it locked leaves its sample out.
         let Ok(mut lists) = self.lists.try_lock() else { return };
         if denied {
@@ -177,15 +179,23 @@ impl HeavyKeys {
         }
     }
 
-    #[inline]
+    /// Decisions until this thread samples one; 0 if the countdown is somebody else's.
+    #[inline(always)]
     fn until_sample(&self) -> u32 {
-        let (owner, until) = UNTIL_SAMPLE.with(|countdowns| countdowns[self.place()].get());
-        if owner == self.id { until } else { 0 }
+        let countdown = UNTIL_SAMPLE.with(|countdowns| countdowns[self.place()].get());
+        u32::try_from(countdown.wrapping_sub(self.own_countdown())).unwrap_or(0)
     }
 
-    #[inline]
+    #[inline(always)]
     fn set_until_sample(&self, until: u32) {
-        UNTIL_SAMPLE.with(|countdowns| countdowns[self.place()].set((self.id, until)));
+        let countdown = self.own_countdown() | u64::from(until);
+        UNTIL_SAMPLE.with(|countdowns| countdowns[self.place()].set(countdown));
+    }
+
+    /// Where this list's countdowns end.
+    #[inline(always)]
+    const fn own_countdown(&self) -> u64 {
+        (self.id as u64) << 32
     }
 
     #[inline]

@@ -161,7 +161,7 @@ fn the_heaviest_keys_are_found_in_order() {
             zeros @ 0..5 => u64::from(zeros),
             _ => 1_000 + request % 50_000,
         };
-        heavy.count(key.hash(&seed), key == 3, || key.label());
+        heavy.count(key == 3, || (key.hash(&seed), key.label()));
     }
     let top = heavy.top(5);
     let keys: Vec<&str> = top.iter().map(|heavy| heavy.key.as_str()).collect();
@@ -187,6 +187,6 @@ fn batches_are_sampled_like_single_requests() {
 fn labels_are_kept_short() {
     let heavy = HeavyKeys::default();
     let long = "ä".repeat(10_000);
-    heavy.count(long.hash(&Seed::new(1)), false, || long.label());
+    heavy.count(false, || (long.hash(&Seed::new(1)), long.label()));
     assert!(heavy.top(1)[0].key.len() < 300);
 }

@@ -207,7 +207,7 @@ impl<C: Clock> Limiter<C> {
     pub fn check_n<K: Key + ?Sized>(&self, key: &K, cost: u64) -> Decision {
         let hash = key.hash(&self.seed);
         let decision = self.counters.check(hash, cost, &self.clock);
-        self.heavy.count(hash, !decision.is_allowed(), || key.label());
+        self.heavy.count(!decision.is_allowed(), || (key.hash(&self.seed), key.label()));
         decision
     }
 
@@ -227,7 +227,7 @@ impl<C: Clock> Limiter<C> {
     pub fn check_at<K: Key + ?Sized>(&self, key: &K, now: Tick) -> Decision {
         let hash = key.hash(&self.seed);
         let decision = self.counters.check_with(hash, 1, &self.clock, &mut { now });
-        self.heavy.count(hash, !decision.is_allowed(), || key.label());
+        self.heavy.count(!decision.is_allowed(), || (key.hash(&self.seed), key.label()));
         decision
     }
 

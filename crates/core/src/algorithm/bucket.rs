@@ -15,6 +15,7 @@
 //! is a fraction with a denominator up to 64, which covers all round numbers; the interval of any
 //! other rate is rounded up to the next 64th of a nanosecond, never down.
 
+use crate::algorithm::usual::Usual;
 use crate::algorithm::{LOAN_SHARE, Loan};
 use crate::decision::{Decision, Room};
 use crate::error::LimitError;
@@ -156,15 +157,14 @@ impl Bucket {
 
     /// Whether grains are the units of words.
     #[inline(always)]
-    pub(crate) const fn is_binary(&self) -> bool {
+    const fn is_binary(&self) -> bool {
         self.per_nano == 64
     }
 
-    /// The same bucket, as one that the compiler knows to be binary.
-    #[inline(always)]
-    pub(crate) const fn as_binary(&self) -> Self {
-        debug_assert!(self.is_binary());
-        Self { per_nano: 64, ..*self }
+    /// The bucket as a usual one, if it is binary.
+    pub(crate) const fn usual(&self) -> Usual {
+        let Self { interval, tokens, capacity, .. } = *self;
+        if self.is_binary() { Usual { tokens, interval, capacity } } else { Usual::NONE }
     }
 
     /// The moment as a word.

@@ -11,9 +11,11 @@ mod permits;
 mod sliding_counter;
 mod sliding_log;
 mod token_bucket;
+mod usual;
 
 pub use permits::{Permit, Permits};
 pub use sliding_log::{Log, LogRule};
+pub use usual::{Usual, UsualAsk};
 
 pub(crate) use bucket::Bucket;
 pub(crate) use fixed_window::FixedWindow;
@@ -110,34 +112,6 @@ pub struct Phase(pub u64);
 #[derive(Clone, Debug)]
 pub struct Machine(pub(crate) Kind);
 
-/// A token bucket of a round rate: by far the most common machine, and small enough to be copied
-/// and inlined where decisions are made.
-///
-/// ```
-/// use tollgate_core::{Anchor, Limit};
-/// let machine = Limit::sliding_window("100/min")?.machine(Anchor::default()).expect("a word is enough");
-/// assert!(machine.usual().is_none());
-/// # Ok::<(), tollgate_core::LimitError>(())
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Usual<'a>(&'a TokenBucket);
-
-impl Usual<'_> {
-    /// As [`Machine::step`].
-    ///
-    /// ```
-    /// # use tollgate_core::{Anchor, Limit, Tick, Word};
-    /// # let machine = Limit::token_bucket("100/min")?.machine(Anchor::default()).expect("a word is enough");
-    /// let usual = machine.usual().expect("nothing is more usual");
-    /// assert!(usual.step(Word::REST, Tick::ZERO, 1).decision.is_allowed());
-    /// # Ok::<(), tollgate_core::LimitError>(())
-    /// ```
-    #[inline(always)]
-    pub fn step(&self, word: Word, now: Tick, cost: u64) -> Step {
-        self.0.step_in_words(word, now, cost)
-    }
-}
-
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Unlimited,
@@ -231,23 +205,18 @@ impl Machine {
             unlimited => Step { word, decision: Decision::unlimited() })
     }
 
-    /// The machine as a [`Usual`] one, if it is.
+    /// The machine as a [`Usual`] one. If it is another, that never answers.
     ///
     /// ```
-    /// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
+    /// use tollgate_core::{Anchor, Limit, Tick};
     /// let machine = Limit::token_bucket("100/min")?.machine(Anchor::default()).expect("a word is enough");
-    /// let usual = machine.usual().expect("nothing is more usual");
-    /// assert_eq!(
-    ///     usual.step(Word::REST, Tick::ZERO, 1),
-    ///     machine.step(Word::REST, Tick::ZERO, 1, Phase::default()),
-    /// );
+    /// assert!(machine.usual().at(Tick::ZERO, 1).is_some());
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
-    #[inline(always)]
-    pub const fn usual(&self) -> Option<Usual<'_>> {
+    pub const fn usual(&self) -> Usual {
         match &self.0 {
-            Kind::TokenBucket(bucket) if bucket.0.is_binary() => Some(Usual(bucket)),
-            _ => None,
+            Kind::TokenBucket(bucket) => bucket.0.usual(),
+            _ => Usual::NONE,
         }
     }
 

@@ -9,9 +9,9 @@ use crate::word::Word;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TokenBucket(pub(crate) Bucket);
 
-impl TokenBucket {
+impl Steps for TokenBucket {
     #[inline(always)]
-    fn decide(&self, word: Word, now: Tick, cost: u64) -> Step {
+    fn step(&self, word: Word, now: Tick, cost: u64, _: Phase) -> Step {
         let bucket = &self.0;
         match bucket.spend(word, now, cost) {
             Spent::Fits { now, full, .. } => Step {
@@ -29,19 +29,6 @@ impl TokenBucket {
                 Step { word, decision: Decision::denied_forever(bucket.room(now, full)) }
             }
         }
-    }
-
-    /// A step of a bucket that [is binary](Bucket::is_binary), all conversions left out.
-    #[inline(always)]
-    pub(crate) fn step_in_words(&self, word: Word, now: Tick, cost: u64) -> Step {
-        Self(self.0.as_binary()).decide(word, now, cost)
-    }
-}
-
-impl Steps for TokenBucket {
-    #[inline(always)]
-    fn step(&self, word: Word, now: Tick, cost: u64, _: Phase) -> Step {
-        self.decide(word, now, cost)
     }
 
     fn charge(&self, word: Word, now: Tick, cost: u64, _: Phase) -> Word {

@@ -65,6 +65,6 @@ fn agrees(subject: &Subject, start: Tick, requests: &[Request]) -> Result<(), Te
 fn by_other_ways(subject: &Subject, visit: &Visit) -> [Step; 2] {
     let Visit { before, now, cost, .. } = *visit;
     let inlined = subject.machine.step_inlined(before, now, cost, subject.phase);
-    let usual = subject.machine.usual().map(|usual| usual.step(before, now, cost));
+    let usual = subject.machine.usual().at(now, cost).map(|ask| ask.step(before));
     [inlined, usual.unwrap_or(inlined)]
 }

@@ -2,14 +2,20 @@
 
 use tollgate_core::{Decision, Tick};
 
-use crate::counter::{Counter, Refresh};
+use crate::counter::{Counter, Refresh, Undecided};
 use crate::key::KeyHash;
-use crate::table::Failed;
+use crate::loan;
+use crate::table::{Failed, OftenSpend, Stepping};
 
 /// The most keys of one [`Batch`]: the bits of a `u32`.
 pub(crate) const BATCH: usize = 32;
 
-/// Keys that are decided at one time. Their first lines are loaded when they are added.
+/// How many keys ahead of the one that is decided memory is asked for. More at once than the
+/// processor can have under way would make it wait; fewer leave memory idle while it decides.
+const AHEAD: usize = 20;
+
+/// Keys that are decided at one time. The first lines of the first keys are loaded when they are
+/// added, those of the others while the first are decided.
 pub(crate) struct Batch<'a> {
     counter: &'a Counter,
     hashes: [KeyHash; BATCH],
@@ -26,7 +32,9 @@ impl<'a> Batch<'a> {
     #[inline(always)]
     pub(crate) fn add(&mut self, hash: KeyHash) {
         let hash = hash.salted(self.counter.salt);
-        self.counter.table.place(hash).prefetch();
+        if self.len < AHEAD {
+            self.counter.table.place(hash).prefetch();
+        }
         self.hashes[self.len % BATCH] = hash;
         self.len += 1;
     }
@@ -38,7 +46,6 @@ impl<'a> Batch<'a> {
 
     /// Decides, and appends the answers to `decisions`. The second lines of keys that need one
     /// are loaded while the others are decided.
-    #[inline]
     pub(crate) fn check(
         &self,
         cost: u64,
@@ -46,29 +53,62 @@ impl<'a> Batch<'a> {
         refresh: Refresh<'_>,
         decisions: &mut Vec<Decision>,
     ) {
+        let counter = self.counter;
         let begin = decisions.len();
-        let hashes = &self.hashes[..self.len.min(BATCH)];
-        // A bit for each key: whether it comes late, and whether because of others.
-        let (mut late, mut contended) = (0u32, 0u32);
-        decisions.resize(begin + hashes.len(), Decision::unlimited());
-        let answers = &mut decisions[begin..];
-        for (index, (hash, answer)) in hashes.iter().zip(answers.iter_mut()).enumerate() {
-            let place = self.counter.table.place(*hash);
-            if let Err(failed) = self.counter.check_first(place, *hash, cost, *now, answer) {
-                place.prefetch_second();
-                late |= 1 << index;
-                contended |= u32::from(failed == Failed::Contended) << index;
+        let mut late = match counter.usual.at(*now, cost) {
+            Some(ask) => self.check_first(|_| ask, decisions),
+            None => {
+                let spend = |hash| OftenSpend(counter.spend(hash, cost, *now));
+                self.check_first(spend, decisions)
             }
-        }
-        while late != 0 {
-            let index = late.trailing_zeros() as usize;
-            late &= late - 1;
-            let failed = match contended >> index & 1 {
-                0 => Failed::Absent,
-                _ => Failed::Contended,
+        };
+        while late.keys != 0 {
+            let index = late.keys.trailing_zeros() as usize;
+            late.keys &= late.keys - 1;
+            let hash = self.hashes[index];
+            let why = match late.contended >> index & 1 {
+                0 if loan::may_hold(hash) => Undecided::MayHold,
+                0 => Undecided::Absent,
+                _ => Undecided::Contended,
             };
-            let (hash, answer) = (hashes[index], &mut answers[index]);
-            *now = self.counter.check_late(hash, cost, *now, failed, refresh, answer);
+            decisions[begin + index] = counter.check_late(hash, cost, now, why, refresh);
         }
     }
+
+    /// Decides what can be decided at first lines.
+    #[inline(always)]
+    fn check_first<S: Stepping>(
+        &self,
+        spend: impl Fn(KeyHash) -> S,
+        decisions: &mut Vec<Decision>,
+    ) -> Late {
+        let table = &self.counter.table;
+        let hashes = &self.hashes[..self.len.min(BATCH)];
+        let mut late = Late { keys: 0, contended: 0 };
+        decisions.extend(hashes.iter().enumerate().map(|(index, hash)| {
+            if let Some(next) = hashes.get(index + AHEAD) {
+                table.place(*next).prefetch();
+            }
+            let place = table.place(*hash);
+            let failed = match loan::may_hold(*hash) {
+                true => Failed::Absent,
+                false => match place.first().attempt(place.tag, &spend(*hash)) {
+                    Ok(decision) => return decision,
+                    Err(failed) => failed,
+                },
+            };
+            place.prefetch_second();
+            late.keys |= 1 << index;
+            late.contended |= u32::from(failed == Failed::Contended) << index;
+            Decision::unlimited()
+        }));
+        late
+    }
+}
+
+/// The keys of a batch that are not decided yet, a bit for each.
+struct Late {
+    keys: u32,
+    /// Those of them on which somebody else decided at the same time.
+    contended: u32,
 }

@@ -38,7 +38,7 @@ pub(crate) use batch::{BATCH, Batch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate_core::{Anchor, Decision, Limit, Machine, Retry, Tick, Word};
+use tollgate_core::{Anchor, Decision, Limit, Machine, Retry, Tick, Usual, Word};
 
 use crate::clock::Clock;
 use crate::counters::Pressure;
@@ -47,8 +47,7 @@ use crate::loan::{self, Borrower, Spending};
 use crate::sketch::{Sketch, Spent};
 use crate::sync::pause;
 use crate::table::{
-    Failed, Found, Line, OftenSpend, Place, SLOTS, Spend, Spot, Stepping, Table, UsualSpend,
-    Vacancy,
+    Failed, Found, Line, OftenSpend, Place, SLOTS, Spend, Spot, Stepping, Table, Vacancy,
 };
 
 /// Where a decision that puts a key into a slot gets a fresh time from.
@@ -58,6 +57,7 @@ pub(crate) type Refresh<'a> = &'a dyn Fn() -> Tick;
 pub(crate) struct Counter {
     table: Arc<Table>,
     machine: Machine,
+    usual: Usual,
     /// Keeps the keys of different limits apart.
     salt: u64,
     sketch: Sketch,
@@ -79,6 +79,7 @@ impl Counter {
         let cells = (slots / Self::SLOTS_PER_CELL).max(Self::MIN_CELLS);
         Some(Self {
             table: Arc::clone(table),
+            usual: machine.usual(),
             machine,
             salt,
             sketch: Sketch::with_cells(if cfg!(loom) { 1 } else { cells }),
@@ -97,40 +98,39 @@ impl Counter {
         self.table.place(hash.salted(self.salt)).prefetch();
     }
 
-    /// Decides, and leaves the decision in `answer`, as all that follows does: a decision that is
-    /// handed from function to function is copied in larger pieces than it was written in, and
-    /// for those the processor waits longer than the decision takes.
     #[inline(always)]
-    pub(crate) fn check(
-        &self,
-        hash: KeyHash,
-        cost: u64,
-        clock: &impl Clock,
-        answer: &mut Decision,
-    ) {
+    pub(crate) fn check(&self, hash: KeyHash, cost: u64, clock: &impl Clock) -> Decision {
         let hash = hash.salted(self.salt);
         let place = self.table.place(hash);
         place.prefetch();
         // The clock is read while the memory is under way.
         let now = clock.now();
-        if let Err(failed) = self.check_first(place, hash, cost, now, answer) {
-            self.check_late(hash, cost, now, failed, &|| clock.now(), answer);
+        match self.check_first(place, hash, cost, now) {
+            Ok(decision) => decision,
+            Err(why) => self.check_on(hash, cost, &mut { now }, why, || clock.now()),
         }
     }
 
+    /// As [`check`](Self::check), at a time that was read before. If the decision had to be made
+    /// at a later one, `now` says so.
     #[inline(always)]
     pub(crate) fn check_at(
         &self,
         hash: KeyHash,
         cost: u64,
         now: &mut Tick,
-        refresh: Refresh<'_>,
-        answer: &mut Decision,
-    ) {
+        refresh: impl Fn() -> Tick,
+    ) -> Decision {
         let hash = hash.salted(self.salt);
         let place = self.table.place(hash);
-        if let Err(failed) = self.check_first(place, hash, cost, *now, answer) {
-            *now = self.check_late(hash, cost, *now, failed, refresh, answer);
+        match self.check_first(place, hash, cost, *now) {
+            Ok(decision) => decision,
+            Err(why) => {
+                let mut later = *now;
+                let decision = self.check_on(hash, cost, &mut later, why, refresh);
+                *now = later;
+                decision
+            }
         }
     }
 
@@ -214,7 +214,8 @@ impl Counter {
         false
     }
 
-    /// Decides with what this thread holds, or at the first line.
+    /// Decides at the first line, as nearly all decisions are. Nothing but that is inlined into
+    /// callers, and they are not kept from having their numbers in registers.
     #[inline(always)]
     fn check_first(
         &self,
@@ -222,87 +223,91 @@ impl Counter {
         hash: KeyHash,
         cost: u64,
         now: Tick,
-        answer: &mut Decision,
-    ) -> Result<(), Failed> {
+    ) -> Result<Decision, Undecided> {
         if loan::may_hold(hash) {
-            return self.check_held(hash, cost, now, answer);
+            return Err(Undecided::MayHold);
         }
-        // The usual machine is inlined into the caller; the others share a function.
-        match self.machine.usual() {
-            Some(usual) => {
-                place.first().attempt(place.tag, &UsualSpend { usual, now, cost }, answer)
-            }
-            None => self.check_unusual(hash, cost, now, answer),
-        }
+        let Some(ask) = self.usual.at(now, cost) else { return Err(Undecided::Unusual) };
+        place.first().attempt(place.tag, &ask).map_err(Undecided::from)
     }
 
     #[inline(never)]
-    fn check_unusual(
+    fn check_on(
         &self,
         hash: KeyHash,
         cost: u64,
-        now: Tick,
-        answer: &mut Decision,
-    ) -> Result<(), Failed> {
-        let place = self.table.place(hash);
-        place.first().attempt(place.tag, &OftenSpend(self.spend(hash, cost, now)), answer)
+        now: &mut Tick,
+        why: Undecided,
+        refresh: impl Fn() -> Tick,
+    ) -> Decision {
+        self.check_late(hash, cost, now, why, &refresh)
     }
 
-    #[inline(never)]
-    fn check_held(
-        &self,
-        hash: KeyHash,
-        cost: u64,
-        now: Tick,
-        answer: &mut Decision,
-    ) -> Result<(), Failed> {
-        match loan::spend(&self.borrower, hash, cost, now, answer) {
-            Spending::Done => Ok(()),
-            Spending::UsedUp => Err(Failed::Contended),
-            Spending::NothingHeld => self.check_unusual(hash, cost, now, answer),
-        }
-    }
-
-    /// Decides where the first line could not. Returns the time of the decision, which is later
-    /// than `now` if the key is new.
-    #[cold]
-    #[inline(never)]
+    /// Decides where [`check_first`](Self::check_first) did not.
     fn check_late(
         &self,
         hash: KeyHash,
         cost: u64,
-        now: Tick,
-        failed: Failed,
+        now: &mut Tick,
+        mut why: Undecided,
         refresh: Refresh<'_>,
-        answer: &mut Decision,
-    ) -> Tick {
+    ) -> Decision {
         let place = self.table.place(hash);
-        let mut spend = self.spend(hash, cost, now);
-        let mut failed = failed;
-        let mut patience = Patience::default();
-        loop {
-            if failed == Failed::Contended
-                && let Some(decision) = self.borrow(place, hash, &spend)
-            {
-                *answer = decision;
-                return now;
-            }
-            failed = match place.second().attempt(place.tag, &spend, answer) {
-                Ok(()) => return now,
-                Err(failed) => failed,
+        if why == Undecided::MayHold {
+            why = match loan::spend(&self.borrower, hash, cost, *now) {
+                Spending::Done(decision) => return decision,
+                Spending::UsedUp => Undecided::Contended,
+                Spending::NothingHeld => Undecided::Unusual,
             };
-            if failed == Failed::Absent {
-                if let Some(decision) = self.settle(place, hash, &mut spend, &mut patience, refresh)
-                {
-                    *answer = decision;
-                    return spend.now;
-                }
-                failed = match place.first().attempt(place.tag, &spend, answer) {
-                    Ok(()) => return now,
-                    Err(failed) => failed,
-                };
-            }
         }
+        let often = OftenSpend(self.spend(hash, cost, *now));
+        if why == Undecided::Unusual {
+            why = match place.first().attempt(place.tag, &often) {
+                Ok(decision) => return decision,
+                Err(failed) => failed.into(),
+            };
+        }
+        if why == Undecided::Absent
+            && let Ok(decision) = place.second().attempt(place.tag, &often)
+        {
+            return decision;
+        }
+        self.check_new(hash, cost, now, why == Undecided::Contended, refresh)
+    }
+
+    /// Decides about a key that is in neither line, or on which others decide at the same time.
+    #[cold]
+    #[inline(never)]
+    fn check_new(
+        &self,
+        hash: KeyHash,
+        cost: u64,
+        now: &mut Tick,
+        mut contended: bool,
+        refresh: Refresh<'_>,
+    ) -> Decision {
+        let place = self.table.place(hash);
+        let mut spend = self.spend(hash, cost, *now);
+        let mut patience = Patience::default();
+        let decision = 'decided: loop {
+            if contended && let Some(decision) = self.borrow(place, hash, &spend) {
+                break decision;
+            }
+            for line in [place.second(), place.first()] {
+                contended = match line.attempt(place.tag, &spend) {
+                    Ok(decision) => break 'decided decision,
+                    Err(failed) => failed == Failed::Contended,
+                };
+                if contended {
+                    continue 'decided;
+                }
+            }
+            if let Some(decision) = self.settle(place, hash, &mut spend, &mut patience, refresh) {
+                break decision;
+            }
+        };
+        *now = spend.now;
+        decision
     }
 
     /// Somebody else spends from the same key at the same time. If there is plenty, this thread
@@ -310,7 +315,6 @@ impl Counter {
     #[cold]
     fn borrow(&self, place: Place<'_>, hash: KeyHash, spend: &Spend<'_>) -> Option<Decision> {
         let mut lines = [place.first(), place.second()].into_iter().peekable();
-        let mut answer = Decision::unlimited();
         while let Some(line) = lines.peek() {
             let epoch = self.borrower.epoch();
             let mut borrowed = None;
@@ -324,8 +328,8 @@ impl Counter {
                 loan::keep(&self.borrower, epoch, hash, loan, left);
                 return Some(loan.decision_with(left));
             }
-            match line.attempt(place.tag, spend, &mut answer) {
-                Ok(()) => return Some(answer),
+            match line.attempt(place.tag, spend) {
+                Ok(decision) => return Some(decision),
                 Err(Failed::Contended) => {}
                 Err(Failed::Absent) => _ = lines.next(),
             }
@@ -378,9 +382,7 @@ impl Counter {
     /// Decides in a slot of the key. One before it in the same line may still carry the key's tag
     /// while it passes to another key, and then nobody finds this one by its tag alone.
     fn check_spot(place: Place<'_>, spot: Spot, spend: &Spend<'_>) -> Option<Decision> {
-        let mut answer = Decision::unlimited();
-        let decided = place.line(spot).attempt_at(spot.slot, place.tag, spend, &mut answer);
-        decided.ok().map(|()| answer)
+        place.line(spot).attempt_at(spot.slot, place.tag, spend).ok()
     }
 
     fn publish(
@@ -439,6 +441,29 @@ impl Counter {
             }
         }
         true
+    }
+}
+
+/// Why a decision was not made at the first line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Undecided {
+    /// This thread may hold something of the key.
+    MayHold,
+    /// The machine is not the usual one, or the cost is not.
+    Unusual,
+    /// The key is not in the first line.
+    Absent,
+    /// Somebody else changed the state at the same time.
+    Contended,
+}
+
+impl From<Failed> for Undecided {
+    #[inline(always)]
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Absent => Self::Absent,
+            Failed::Contended => Self::Contended,
+        }
     }
 }
 

@@ -109,14 +109,9 @@ impl Claim {
 impl Line {
     /// Decides at this line if the key is here, and nobody interferes.
     #[inline(always)]
-    pub(crate) fn attempt(
-        &self,
-        tag: Tag,
-        spend: &impl Stepping,
-        answer: &mut Decision,
-    ) -> Result<(), Failed> {
+    pub(crate) fn attempt(&self, tag: Tag, spend: &impl Stepping) -> Result<Decision, Failed> {
         match self.find(tag) {
-            Some(slot) => self.attempt_at(slot, tag, spend, answer),
+            Some(slot) => self.attempt_at(slot, tag, spend),
             None => Err(Failed::Absent),
         }
     }
@@ -128,12 +123,10 @@ impl Line {
         slot: usize,
         tag: Tag,
         spend: &impl Stepping,
-        answer: &mut Decision,
-    ) -> Result<(), Failed> {
+    ) -> Result<Decision, Failed> {
         let Some(own) = self.own(slot, tag) else { return Err(Failed::Absent) };
-        let step = spend.step(own.word);
-        *answer = step.decision;
-        self.replace(own, tag, step.word)
+        let Step { word, decision } = spend.step(own.word);
+        self.replace(own, tag, word).map(|()| decision)
     }
 
     /// Puts what `change` makes of it in place of the key's state, if it is here. `change` may
@@ -188,12 +181,11 @@ impl Line {
         self.own(self.find(tag)?, tag).map(|own| own.word)
     }
 
+    /// The first slot with this tag.
     #[inline(always)]
     fn find(&self, tag: Tag) -> Option<usize> {
-        let mut found = 0u32;
-        for slot in 0..SLOTS {
-            found |= u32::from(self.tags[slot].load(Ordering::Relaxed) == tag.0) << slot;
-        }
+        let tags = self.tags.each_ref().map(|tag| tag.load(Ordering::Relaxed));
+        let found = matches(tags, tag);
         (found != 0).then(|| found.trailing_zeros() as usize % SLOTS)
     }
 
@@ -274,4 +266,30 @@ impl Line {
     pub(crate) fn live(&self, now: Tick) -> usize {
         self.survey(now).live
     }
+}
+
+/// A bit for each slot that carries the tag: four slots at once, and one.
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+#[inline(always)]
+fn matches(tags: [u32; SLOTS], tag: Tag) -> u32 {
+    use std::arch::x86_64::{
+        _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_movemask_ps, _mm_set1_epi32, _mm_setr_epi32,
+    };
+    let [one, two, three, four, five] = tags.map(u32::cast_signed);
+    let tag = tag.0.cast_signed();
+    // SAFETY: these only compute, with values; SSE2, which brings them, is part of every x86-64
+    // processor.
+    #[expect(unsafe_code, reason = "a fifth off a decision on a key that is not in a cache")]
+    let found = unsafe {
+        let same = _mm_cmpeq_epi32(_mm_setr_epi32(one, two, three, four), _mm_set1_epi32(tag));
+        _mm_movemask_ps(_mm_castsi128_ps(same))
+    };
+    found.cast_unsigned() | u32::from(five == tag) << 4
+}
+
+/// A bit for each slot that carries the tag.
+#[cfg(not(all(target_arch = "x86_64", not(loom))))]
+#[inline(always)]
+fn matches(tags: [u32; SLOTS], tag: Tag) -> u32 {
+    (0..SLOTS).map(|slot| u32::from(tags[slot] == tag.0) << slot).sum()
 }

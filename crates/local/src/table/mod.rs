@@ -14,7 +14,7 @@ pub(crate) use line::{Claim, Failed, Line, SLOTS, Tag, Vacancy};
 
 use line::Survey;
 
-use tollgate_core::{Machine, Phase, Step, Tick, Usual, Word};
+use tollgate_core::{Machine, Phase, Step, Tick, UsualAsk, Word};
 
 use crate::key::{KeyHash, MULTIPLIER};
 use crate::memory::Lines;
@@ -211,6 +211,7 @@ impl<'a> Place<'a> {
         prefetch(self.first());
     }
 
+    #[inline]
     pub(crate) fn prefetch_second(&self) {
         prefetch(self.second());
     }
@@ -314,17 +315,9 @@ impl Stepping for OftenSpend<'_> {
     }
 }
 
-/// A cost that is spent at a time, by the usual machine.
-#[derive(Clone, Copy)]
-pub(crate) struct UsualSpend<'a> {
-    pub(crate) usual: Usual<'a>,
-    pub(crate) now: Tick,
-    pub(crate) cost: u64,
-}
-
-impl Stepping for UsualSpend<'_> {
+impl Stepping for UsualAsk {
     #[inline(always)]
     fn step(&self, word: Word) -> Step {
-        self.usual.step(word, self.now, self.cost)
+        self.step(word)
     }
 }

@@ -90,7 +90,7 @@ impl<C: Clock> Gate<C> {
         };
         for ((charge, hash), decision) in charges.iter().zip(&hashes).zip(answer.each()) {
             let heavy = &self.entry(charge.limit).heavy;
-            heavy.count(*hash, !decision.is_allowed(), || charge.key.label());
+            heavy.count(!decision.is_allowed(), || (*hash, charge.key.label()));
         }
         answer
     }
