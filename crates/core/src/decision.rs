@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use crate::word::Word;
+
 /// What a limit says to one request.
 ///
-/// A decision is small and `Copy`; asking it for [`remaining`](Self::remaining) is a division, so
-/// the numbers cost nothing to those who only want to know [`is_allowed`](Self::is_allowed).
+/// A decision is small and `Copy`; its numbers are worked out when they are asked for, so they cost
+/// nothing to those who only want to know [`is_allowed`](Self::is_allowed).
 ///
 /// ```
 /// use std::time::Duration;
@@ -16,18 +18,18 @@ use std::time::Duration;
 /// assert_eq!(decision.retry_after(), Some(Duration::from_millis(600)));
 /// assert_eq!(decision.verdict(), Verdict::Deny(Retry::After(Duration::from_millis(600))));
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct Decision {
-    /// The kind in the highest bits, below it the delay of an allowance or the retry time of a
-    /// denial in nanoseconds. Five whole words: a decision of mixed widths costs more to hand
-    /// from function to function than to make.
+    // Four whole words, the last two copied from the machine as they stand there: a decision is
+    // written for every request, and read in full for few.
+    /// The kind in the highest bits, below it whether the rest is [told in time](Room::Time), and
+    /// then the delay of an allowance or the retry time of a denial in nanoseconds.
     verdict: u64,
+    /// What is left, in tokens, or what is spent, in time.
+    amount: u64,
     limit: u64,
-    /// What is left, in the machine's own units; `unit` of them make one token.
-    room: u64,
-    unit: u64,
-    /// Nanoseconds until the whole limit is available again.
-    reset: u64,
+    /// Nanoseconds until the whole limit is available again, or the time that a token takes.
+    scale: u64,
 }
 
 /// The three things a limit can say.
@@ -73,9 +75,11 @@ mod kind {
     pub(super) const DENY_UNTIL_RETURN: u64 = 3;
     pub(super) const DENY_FOREVER: u64 = 4;
 
-    /// Where the kind begins in a verdict. Below it there is room for 36 years.
+    /// Where the kind begins in a verdict.
     pub(super) const SHIFT: u32 = 60;
-    pub(super) const WAIT: u64 = (1 << SHIFT) - 1;
+    /// Whether a decision tells of time. Below there is room for a wait of 18 years.
+    pub(super) const IN_TIME: u64 = 1 << 59;
+    pub(super) const WAIT: u64 = IN_TIME - 1;
 }
 
 impl Decision {
@@ -93,7 +97,7 @@ impl Decision {
     /// ```
     pub fn allow(limit: u64, remaining: u64, reset: Duration) -> Self {
         let reset = crate::time::nanos(reset);
-        Self::raw(kind::ALLOW, 0, Room { limit, room: remaining, unit: 1, reset })
+        Self::raw(kind::ALLOW, 0, Room::Tokens { limit, left: remaining, reset })
     }
 
     /// The request may not pass.
@@ -106,7 +110,7 @@ impl Decision {
     /// ```
     pub fn deny(limit: u64, remaining: u64, reset: Duration, retry: Retry) -> Self {
         let reset = crate::time::nanos(reset);
-        Self::denied(retry, Room { limit, room: remaining, unit: 1, reset })
+        Self::denied(retry, Room::Tokens { limit, left: remaining, reset })
     }
 
     /// There is no limit.
@@ -116,7 +120,7 @@ impl Decision {
     /// assert_eq!(Decision::unlimited().remaining(), Decision::UNLIMITED);
     /// ```
     pub const fn unlimited() -> Self {
-        let room = Room { limit: Self::UNLIMITED, room: Self::UNLIMITED, unit: 1, reset: 0 };
+        let room = Room::Tokens { limit: Self::UNLIMITED, left: Self::UNLIMITED, reset: 0 };
         Self::raw(kind::ALLOW, 0, room)
     }
 
@@ -148,10 +152,26 @@ impl Decision {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     const fn raw(kind: u64, wait: u64, room: Room) -> Self {
-        let Room { limit, room, unit, reset } = room;
-        Self { verdict: (kind << kind::SHIFT) | wait, limit, room, unit, reset }
+        let verdict = (kind << kind::SHIFT) | wait;
+        match room {
+            Room::Tokens { limit, left, reset } => {
+                Self { verdict, amount: left, limit, scale: reset }
+            }
+            Room::Time { limit, spent, interval } => {
+                Self { verdict: verdict | kind::IN_TIME, amount: spent, limit, scale: interval }
+            }
+        }
+    }
+
+    #[inline]
+    const fn room(&self) -> Room {
+        let Self { verdict, amount, limit, scale } = *self;
+        match verdict & kind::IN_TIME {
+            0 => Room::Tokens { limit, left: amount, reset: scale },
+            _ => Room::Time { limit, spent: amount, interval: scale },
+        }
     }
 
     #[inline]
@@ -208,10 +228,7 @@ impl Decision {
     /// ```
     #[inline]
     pub const fn remaining(&self) -> u64 {
-        match self.room.checked_div(self.unit) {
-            Some(tokens) => tokens,
-            None => 0,
-        }
+        self.room().left()
     }
 
     /// How long until the whole limit is available again, if nothing more is spent.
@@ -222,7 +239,7 @@ impl Decision {
     /// ```
     #[inline]
     pub const fn reset_after(&self) -> Duration {
-        Duration::from_nanos(self.reset)
+        Duration::from_nanos(self.room().reset())
     }
 
     /// How long an allowed request must wait before it goes on; zero unless the limit shapes.
@@ -279,7 +296,7 @@ impl Decision {
     /// ```
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
-        let rank = |d: &Self| (d.verdict, std::cmp::Reverse(d.remaining()));
+        let rank = |d: &Self| (d.kind(), d.wait(), std::cmp::Reverse(d.remaining()));
         if rank(&other) > rank(&self) { other } else { self }
     }
 
@@ -294,16 +311,29 @@ impl Decision {
     /// ```
     #[must_use]
     pub const fn with_remaining_of(self, other: Self) -> Self {
-        Self { verdict: self.verdict, ..other }
+        Self::raw(self.kind(), self.verdict & kind::WAIT, other.room())
     }
 
     /// This decision with `extra` more tokens remaining: what a caller holds besides.
     #[must_use]
-    pub(crate) const fn with_extra(mut self, extra: u64) -> Self {
-        self.room = self.room.saturating_add(extra.saturating_mul(self.unit));
-        self
+    #[inline]
+    pub(crate) const fn with_extra(self, extra: u64) -> Self {
+        let room = self.room();
+        let left = room.left().saturating_add(extra);
+        let room = Room::Tokens { limit: self.limit, left, reset: room.reset() };
+        Self::raw(self.kind(), self.verdict & kind::WAIT, room)
     }
 }
+
+/// What decisions say counts, not how they put it.
+impl PartialEq for Decision {
+    fn eq(&self, other: &Self) -> bool {
+        let said = |d: &Self| (d.verdict(), d.limit, d.remaining(), d.reset_after());
+        said(self) == said(other)
+    }
+}
+
+impl Eq for Decision {}
 
 impl std::fmt::Debug for Decision {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -316,11 +346,37 @@ impl std::fmt::Debug for Decision {
     }
 }
 
-/// What a machine says beside the verdict.
+/// What a machine says beside the verdict, in the terms in which it thinks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
-    pub(crate) limit: u64,
-    pub(crate) room: u64,
-    pub(crate) unit: u64,
-    pub(crate) reset: u64,
+pub(crate) enum Room {
+    /// So many tokens of the limit are left; after `reset` nanoseconds all of them.
+    Tokens { limit: u64, left: u64, reset: u64 },
+    /// All tokens are back when `spent` has passed, each after an `interval`, both in the units
+    /// of [`Word`]s.
+    Time { limit: u64, spent: u64, interval: u64 },
+}
+
+impl Room {
+    #[inline]
+    pub(crate) const fn left(&self) -> u64 {
+        match *self {
+            Self::Tokens { left, .. } => left,
+            Self::Time { limit, spent, interval } => {
+                let left = limit.saturating_mul(interval).saturating_sub(spent);
+                match left.checked_div(interval) {
+                    Some(tokens) => tokens,
+                    None => 0,
+                }
+            }
+        }
+    }
+
+    /// In nanoseconds.
+    #[inline]
+    pub(crate) const fn reset(&self) -> u64 {
+        match *self {
+            Self::Tokens { reset, .. } => reset,
+            Self::Time { spent, .. } => spent.div_ceil(Word::PER_NANO),
+        }
+    }
 }

@@ -33,6 +33,9 @@ impl Word {
     /// The bits below a nanosecond.
     pub(crate) const FRACTION_BITS: u32 = 6;
 
+    /// Units in a nanosecond.
+    pub(crate) const PER_NANO: u64 = 1 << Self::FRACTION_BITS;
+
     #[inline]
     pub(crate) const fn new(bits: u64) -> Self {
         debug_assert!(bits < Self::END);

@@ -44,8 +44,9 @@ pub struct HeavyKey {
 /// assert_eq!(heavy.top_denied(1)[0].key, "bob");
 /// ```
 pub struct HeavyKeys {
-    /// Tells instances apart, and says which of a thread's countdowns is ours.
-    id: u32,
+    /// Where our countdowns end. The high half tells instances apart, and says which of a thread's
+    /// countdowns is ours.
+    end: u64,
     /// One of so many decisions is sampled.
     interval: AtomicU32,
     lists: Mutex<Lists>,
@@ -183,24 +184,18 @@ impl HeavyKeys {
     #[inline(always)]
     fn until_sample(&self) -> u32 {
         let countdown = UNTIL_SAMPLE.with(|countdowns| countdowns[self.place()].get());
-        u32::try_from(countdown.wrapping_sub(self.own_countdown())).unwrap_or(0)
+        u32::try_from(countdown.wrapping_sub(self.end)).unwrap_or(0)
     }
 
     #[inline(always)]
     fn set_until_sample(&self, until: u32) {
-        let countdown = self.own_countdown() | u64::from(until);
+        let countdown = self.end + u64::from(until);
         UNTIL_SAMPLE.with(|countdowns| countdowns[self.place()].set(countdown));
     }
 
-    /// Where this list's countdowns end.
     #[inline(always)]
-    const fn own_countdown(&self) -> u64 {
-        (self.id as u64) << 32
-    }
-
-    #[inline]
     const fn place(&self) -> usize {
-        self.id as usize % COUNTDOWNS
+        (self.end >> 32) as usize % COUNTDOWNS
     }
 }
 
@@ -208,7 +203,7 @@ impl Default for HeavyKeys {
     fn default() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { id, interval: AtomicU32::new(1), lists: Mutex::default() }
+        Self { end: u64::from(id) << 32, interval: AtomicU32::new(1), lists: Mutex::default() }
     }
 }
 

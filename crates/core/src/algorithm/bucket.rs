@@ -142,12 +142,11 @@ impl Bucket {
     /// What is left when the bucket is full again at `full`.
     #[inline(always)]
     pub(crate) const fn room(&self, now: u64, full: u64) -> Room {
-        Room {
-            limit: self.tokens,
-            room: (now + self.capacity).saturating_sub(full),
-            unit: self.interval,
-            reset: self.nanos(full - now),
+        if self.is_binary() {
+            return Room::Time { limit: self.tokens, spent: full - now, interval: self.interval };
         }
+        let left = (now + self.capacity).saturating_sub(full) / self.interval;
+        Room::Tokens { limit: self.tokens, left, reset: self.nanos(full - now) }
     }
 
     /// What the bucket holds.

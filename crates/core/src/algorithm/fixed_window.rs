@@ -62,7 +62,7 @@ impl FixedWindow {
     #[inline(always)]
     fn room(&self, now: u64, current: &Current, count: u64) -> Room {
         let reset = if count == 0 { 0 } else { current.end - now };
-        Room { limit: self.limit, room: self.limit.saturating_sub(count), unit: 1, reset }
+        Room::Tokens { limit: self.limit, left: self.limit.saturating_sub(count), reset }
     }
 
     /// The end of a window is kept in units of so many nanoseconds.
@@ -81,7 +81,7 @@ impl Steps for FixedWindow {
         if cost == 0 {
             return Step { word, decision: Decision::allowed(room) };
         }
-        if cost <= room.room {
+        if cost <= room.left() {
             let count = current.count + cost;
             let decision = Decision::allowed(self.room(now, &current, count));
             return Step { word: self.word(&current, count), decision };

@@ -111,18 +111,31 @@ impl Divisor {
     /// With `shift = BITS + log2(value)`, rounded up, the inverse exceeds `2^shift / value` by
     /// less than `2^(shift - BITS) / value`, and so the quotient of a number below `2^BITS` by
     /// less than `1 / value`: never enough to reach the next whole number.
-    fn new(value: u64) -> Self {
+    pub(crate) fn new(value: u64) -> Self {
         let shift = Self::BITS + value.next_power_of_two().ilog2();
         // At most 2^(BITS + 1).
         let inverse = (1u128 << shift).div_ceil(u128::from(value)) as u64;
         Self { value, inverse, shift }
     }
 
+    /// The quotient of any number; of a large one, by a real division.
+    #[inline]
+    pub(crate) fn quotient(&self, number: u128) -> u64 {
+        match u64::try_from(number) {
+            Ok(number) if number < 1 << Self::BITS => self.small_quotient(number),
+            _ => (number / u128::from(self.value)) as u64,
+        }
+    }
+
     #[inline]
     fn remainder(&self, number: u64) -> u64 {
         debug_assert!(number < 1 << Self::BITS);
-        let quotient = (u128::from(number) * u128::from(self.inverse)) >> self.shift;
-        number - quotient as u64 * self.value
+        number - self.small_quotient(number) * self.value
+    }
+
+    #[inline]
+    fn small_quotient(&self, number: u64) -> u64 {
+        ((u128::from(number) * u128::from(self.inverse)) >> self.shift) as u64
     }
 }
 
@@ -191,7 +204,9 @@ mod tests {
             // Beside random numbers, those next to multiples, where an error would show.
             let multiple = (number / value * value).saturating_add_signed(near);
             for number in [number, multiple.min((1 << Divisor::BITS) - 1)] {
-                prop_assert_eq!(Divisor::new(value).remainder(number), number % value);
+                let divisor = Divisor::new(value);
+                prop_assert_eq!(divisor.remainder(number), number % value);
+                prop_assert_eq!(divisor.quotient(u128::from(number)), number / value);
             }
         }
     }

@@ -11,7 +11,7 @@
 //! Where a limit is so large that two exact counts do not fit into a word, the count of the last
 //! window is rounded up to a multiple of a power of two, at the coarsest a 63rd of the limit.
 
-use crate::algorithm::grid::Grid;
+use crate::algorithm::grid::{Divisor, Grid};
 use crate::algorithm::{LOAN_SHARE, Loan, Phase, Step, Steps};
 use crate::decision::{Decision, Room};
 use crate::time::Tick;
@@ -21,6 +21,7 @@ use crate::word::Word;
 pub(crate) struct SlidingCounter {
     grid: Grid,
     length: u64,
+    by_length: Divisor,
     limit: u64,
     /// The lowest bits of a word hold this window's count, the next ones the last one's.
     this_bits: u32,
@@ -62,7 +63,8 @@ impl SlidingCounter {
         let fits = |shift: &u32| limit.div_ceil(1 << shift) < (1 << last_bits);
         // Found at once where both counts fit, and at the latest when nothing is left.
         let last_shift = (0..64).find(fits).unwrap_or(63);
-        Self { grid, length, limit, this_bits, last_bits, last_shift }
+        let by_length = Divisor::new(length);
+        Self { grid, length, by_length, limit, this_bits, last_bits, last_shift }
     }
 
     #[inline(always)]
@@ -97,8 +99,7 @@ impl SlidingCounter {
         Word::new((current.prefix << (self.this_bits + self.last_bits)) | counts)
     }
 
-    /// What is left, exactly: tokens times the window's length, if that fits into the room of a
-    /// decision, otherwise whole tokens.
+    /// What is left, in whole tokens.
     #[inline(always)]
     fn room(&self, now: u64, current: &Current, this: u64) -> Room {
         let reset = match (this, current.last) {
@@ -108,11 +109,7 @@ impl SlidingCounter {
         };
         let free = u128::from(self.limit.saturating_sub(this)) * u128::from(self.length);
         let free = free.saturating_sub(u128::from(current.last) * u128::from(current.weight));
-        let (room, unit) = match u64::try_from(free) {
-            Ok(free) => (free, self.length),
-            Err(_) => ((free / u128::from(self.length)) as u64, 1),
-        };
-        Room { limit: self.limit, room, unit, reset }
+        Room::Tokens { limit: self.limit, left: self.by_length.quotient(free), reset }
     }
 
     /// Whether `last` at this weight leaves `free` tokens or more unspent.
@@ -212,7 +209,7 @@ impl Steps for SlidingCounter {
         let now = now.as_nanos();
         let current = self.current(word, now, phase);
         let room = self.room(now, &current, current.this);
-        let tokens = want.min(room.room / room.unit / LOAN_SHARE);
+        let tokens = want.min(room.left() / LOAN_SHARE);
         if tokens < 2 {
             return None;
         }

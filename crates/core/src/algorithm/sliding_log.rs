@@ -265,7 +265,7 @@ impl Log {
 
     fn room(&self, rule: LogRule, now: Tick) -> Room {
         let reset = self.entries.back().map_or(0, |last| last.at + rule.window - now.as_nanos());
-        let room = rule.limit.saturating_sub(self.spent);
-        Room { limit: rule.limit, room, unit: 1, reset }
+        let left = rule.limit.saturating_sub(self.spent);
+        Room::Tokens { limit: rule.limit, left, reset }
     }
 }

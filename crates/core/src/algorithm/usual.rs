@@ -1,7 +1,6 @@
 //! The most common decision, made ready: a token bucket of a round rate, asked for a cost that
 //! fits into it.
 
-use crate::algorithm::Step;
 use crate::decision::{Decision, Room};
 use crate::time::Tick;
 use crate::word::Word;
@@ -32,20 +31,24 @@ pub struct Usual {
 /// A [`Usual`] machine at one time, asked for one cost: for any number of keys.
 ///
 /// ```
-/// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
-/// let machine = Limit::token_bucket("2/s")?.machine(Anchor::default()).expect("a word is enough");
-/// let ask = machine.usual().at(Tick::ZERO, 1).expect("nothing is more usual");
-/// assert_eq!(ask.step(Word::REST), machine.step(Word::REST, Tick::ZERO, 1, Phase::default()));
+/// use tollgate_core::{Anchor, Limit, Tick, Word};
+/// let machine = Limit::token_bucket("1/s")?.machine(Anchor::default()).expect("a word is enough");
+/// let usual = machine.usual();
+/// let ask = usual.at(Tick::ZERO, 1).expect("nothing is more usual");
+///
+/// let spent = ask.spend(Word::REST).expect("a full bucket has one to spare");
+/// assert_eq!(ask.allowed(spent).remaining(), 0);
+/// assert_eq!(ask.spend(spent), None);
+/// assert!(!ask.denied(spent).is_allowed());
 /// # Ok::<(), tollgate_core::LimitError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct UsualAsk {
+pub struct UsualAsk<'a> {
+    usual: &'a Usual,
     now: u64,
-    /// A bucket that is full later than this is one that cannot spare the price.
+    /// A bucket that is full later than this is one that could not spare the price.
     end: u64,
     price: u64,
-    tokens: u64,
-    interval: u64,
 }
 
 impl Usual {
@@ -58,58 +61,80 @@ impl Usual {
     /// ```
     /// # use tollgate_core::{Anchor, Limit, Tick};
     /// # let machine = Limit::token_bucket("2/s")?.machine(Anchor::default()).expect("a word is enough");
-    /// assert!(machine.usual().at(Tick::ZERO, 0).is_none());
+    /// assert!(machine.usual().at(Tick::ZERO, 0).is_none(), "nothing to decide");
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     #[inline(always)]
-    pub const fn at(&self, now: Tick, cost: u64) -> Option<UsualAsk> {
+    pub const fn at(&self, now: Tick, cost: u64) -> Option<UsualAsk<'_>> {
         if cost.wrapping_sub(1) >= self.tokens {
             return None;
         }
-        let now = Word::at(now).bits();
-        Some(UsualAsk {
-            now,
-            end: now + self.capacity,
-            price: cost * self.interval,
-            tokens: self.tokens,
-            interval: self.interval,
-        })
+        let (now, price) = (Word::at(now).bits(), cost * self.interval);
+        Some(UsualAsk { usual: self, now, end: now + self.capacity, price })
     }
 }
 
-impl UsualAsk {
-    /// As [`Machine::step`](crate::Machine::step).
+impl UsualAsk<'_> {
+    /// The state after spending, if the bucket can spare the cost.
     ///
     /// ```
     /// # use tollgate_core::{Anchor, Limit, Tick, Word};
     /// # let machine = Limit::token_bucket("2/s")?.machine(Anchor::default()).expect("a word is enough");
-    /// # let ask = machine.usual().at(Tick::ZERO, 1).expect("nothing is more usual");
-    /// assert!(ask.step(Word::REST).decision.is_allowed());
+    /// # let usual = machine.usual();
+    /// # let ask = usual.at(Tick::ZERO, 1).expect("nothing is more usual");
+    /// assert!(ask.spend(Word::REST).is_some());
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     #[inline(always)]
-    pub const fn step(&self, word: Word) -> Step {
-        let turn = if word.bits() > self.now { word.bits() } else { self.now };
-        let full = turn + self.price;
-        if full <= self.end {
-            Step { word: Word::new(full), decision: Decision::allowed(self.room(full)) }
-        } else {
-            let wait = (full - self.end).div_ceil(Self::PER_NANO);
-            Step { word, decision: Decision::denied_for(wait, self.room(turn)) }
-        }
+    pub const fn spend(&self, word: Word) -> Option<Word> {
+        let full = self.turn(word) + self.price;
+        if full <= self.end { Some(Word::new(full)) } else { None }
+    }
+
+    /// The answer to a request that [left](Self::spend) the state as `word`.
+    ///
+    /// ```
+    /// # use tollgate_core::{Anchor, Limit, Tick, Word};
+    /// # let machine = Limit::token_bucket("2/s")?.machine(Anchor::default()).expect("a word is enough");
+    /// # let usual = machine.usual();
+    /// # let ask = usual.at(Tick::ZERO, 1).expect("nothing is more usual");
+    /// let spent = ask.spend(Word::REST).expect("a full bucket has two to spare");
+    /// assert_eq!(ask.allowed(spent).remaining(), 1);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    #[inline(always)]
+    pub const fn allowed(&self, word: Word) -> Decision {
+        Decision::allowed(self.room(word.bits()))
+    }
+
+    /// The answer to a request that found the state as `word`, and could not spend.
+    ///
+    /// ```
+    /// # use tollgate_core::{Anchor, Limit, Tick, Word};
+    /// # let machine = Limit::token_bucket("1/s")?.machine(Anchor::default()).expect("a word is enough");
+    /// # let usual = machine.usual();
+    /// # let ask = usual.at(Tick::ZERO, 1).expect("nothing is more usual");
+    /// let spent = ask.spend(Word::REST).expect("a full bucket has one to spare");
+    /// assert_eq!(ask.denied(spent).retry_after(), Some(std::time::Duration::from_secs(1)));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    #[inline(always)]
+    pub const fn denied(&self, word: Word) -> Decision {
+        let turn = self.turn(word);
+        let wait = (turn + self.price).saturating_sub(self.end).div_ceil(Word::PER_NANO);
+        Decision::denied_for(wait, self.room(turn))
+    }
+
+    /// When the bucket is full if nothing is spent.
+    #[inline(always)]
+    const fn turn(&self, word: Word) -> u64 {
+        if word.bits() > self.now { word.bits() } else { self.now }
     }
 
     /// What is left when the bucket is full again at `full`.
     #[inline(always)]
     const fn room(&self, full: u64) -> Room {
-        Room {
-            limit: self.tokens,
-            room: self.end.saturating_sub(full),
-            unit: self.interval,
-            reset: (full - self.now).div_ceil(Self::PER_NANO),
-        }
+        let Usual { tokens, interval, .. } = *self.usual;
+        Room::Time { limit: tokens, spent: full.saturating_sub(self.now), interval }
     }
-
-    /// Units of a word in a nanosecond.
-    const PER_NANO: u64 = 1 << Word::FRACTION_BITS;
 }

@@ -65,6 +65,10 @@ fn agrees(subject: &Subject, start: Tick, requests: &[Request]) -> Result<(), Te
 fn by_other_ways(subject: &Subject, visit: &Visit) -> [Step; 2] {
     let Visit { before, now, cost, .. } = *visit;
     let inlined = subject.machine.step_inlined(before, now, cost, subject.phase);
-    let usual = subject.machine.usual().at(now, cost).map(|ask| ask.step(before));
+    let usual = subject.machine.usual();
+    let usual = usual.at(now, cost).map(|ask| match ask.spend(before) {
+        Some(word) => Step { word, decision: ask.allowed(word) },
+        None => Step { word: before, decision: ask.denied(before) },
+    });
     [inlined, usual.unwrap_or(inlined)]
 }

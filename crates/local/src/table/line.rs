@@ -125,8 +125,7 @@ impl Line {
         spend: &impl Stepping,
     ) -> Result<Decision, Failed> {
         let Some(own) = self.own(slot, tag) else { return Err(Failed::Absent) };
-        let Step { word, decision } = spend.step(own.word);
-        self.replace(own, tag, word).map(|()| decision)
+        spend.decide(own.word, |word| self.replace(own, tag, word))
     }
 
     /// Puts what `change` makes of it in place of the key's state, if it is here. `change` may
@@ -161,9 +160,6 @@ impl Line {
 
     #[inline(always)]
     fn replace(&self, own: Own, tag: Tag, new: Word) -> Result<(), Failed> {
-        if new == own.word {
-            return Ok(());
-        }
         let (old, new) = (own.word.bits(), new.bits());
         let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
         match self.states[own.slot].compare_exchange(old, new, success, failure) {
@@ -184,9 +180,45 @@ impl Line {
     /// The first slot with this tag.
     #[inline(always)]
     fn find(&self, tag: Tag) -> Option<usize> {
-        let tags = self.tags.each_ref().map(|tag| tag.load(Ordering::Relaxed));
-        let found = matches(tags, tag);
+        let found = self.matches(tag);
         (found != 0).then(|| found.trailing_zeros() as usize % SLOTS)
+    }
+
+    /// A bit for each slot that carries the tag: of four slots at once, and of one.
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    #[inline(always)]
+    fn matches(&self, tag: Tag) -> u32 {
+        let [four @ .., last] = &self.tags;
+        let found: u32;
+        // SAFETY: `four` is 16 bytes of memory that is alive, and they are only read. Others may
+        // write to them at the same time, each tag with an atomic store: the processor reads
+        // every aligned word of a vector as a whole, so this is four relaxed loads and what
+        // follows from their values. SSE2 is part of every x86-64 processor.
+        #[expect(unsafe_code, reason = "a tenth off a decision on a key that is not in a cache")]
+        unsafe {
+            std::arch::asm!(
+                "movd {wanted}, {tag:e}",
+                "pshufd {wanted}, {wanted}, 0",
+                "movdqu {tags}, [{four}]",
+                "pcmpeqd {tags}, {wanted}",
+                "movmskps {found:e}, {tags}",
+                tag = in(reg) tag.0,
+                four = in(reg) four,
+                wanted = out(xmm_reg) _,
+                tags = out(xmm_reg) _,
+                found = lateout(reg) found,
+                options(readonly, nostack, preserves_flags),
+            );
+        }
+        // What the compiler cannot know: there are four bits at most.
+        found & 0xF | u32::from(last.load(Ordering::Relaxed) == tag.0) << 4
+    }
+
+    /// A bit for each slot that carries the tag.
+    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+    fn matches(&self, tag: Tag) -> u32 {
+        let same = |slot: usize| self.tags[slot].load(Ordering::Relaxed) == tag.0;
+        (0..SLOTS).map(|slot| u32::from(same(slot)) << slot).sum()
     }
 
     #[inline(always)]
@@ -266,30 +298,4 @@ impl Line {
     pub(crate) fn live(&self, now: Tick) -> usize {
         self.survey(now).live
     }
-}
-
-/// A bit for each slot that carries the tag: four slots at once, and one.
-#[cfg(all(target_arch = "x86_64", not(loom)))]
-#[inline(always)]
-fn matches(tags: [u32; SLOTS], tag: Tag) -> u32 {
-    use std::arch::x86_64::{
-        _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_movemask_ps, _mm_set1_epi32, _mm_setr_epi32,
-    };
-    let [one, two, three, four, five] = tags.map(u32::cast_signed);
-    let tag = tag.0.cast_signed();
-    // SAFETY: these only compute, with values; SSE2, which brings them, is part of every x86-64
-    // processor.
-    #[expect(unsafe_code, reason = "a fifth off a decision on a key that is not in a cache")]
-    let found = unsafe {
-        let same = _mm_cmpeq_epi32(_mm_setr_epi32(one, two, three, four), _mm_set1_epi32(tag));
-        _mm_movemask_ps(_mm_castsi128_ps(same))
-    };
-    found.cast_unsigned() | u32::from(five == tag) << 4
-}
-
-/// A bit for each slot that carries the tag.
-#[cfg(not(all(target_arch = "x86_64", not(loom))))]
-#[inline(always)]
-fn matches(tags: [u32; SLOTS], tag: Tag) -> u32 {
-    (0..SLOTS).map(|slot| u32::from(tags[slot] == tag.0) << slot).sum()
 }

@@ -14,7 +14,7 @@ pub(crate) use line::{Claim, Failed, Line, SLOTS, Tag, Vacancy};
 
 use line::Survey;
 
-use tollgate_core::{Machine, Phase, Step, Tick, UsualAsk, Word};
+use tollgate_core::{Decision, Machine, Phase, Step, Tick, UsualAsk, Word};
 
 use crate::key::{KeyHash, MULTIPLIER};
 use crate::memory::Lines;
@@ -155,13 +155,13 @@ impl Table {
     /// Where the key may stand.
     #[inline(always)]
     pub(crate) fn place(&self, hash: KeyHash) -> Place<'_> {
-        Place { table: self, hash: hash.0, first: self.scaled(hash.0), tag: Tag::new(hash.0) }
+        Place { table: self, hash: hash.0, first: self.line(hash.0), tag: Tag::new(hash.0) }
     }
 
-    /// A number below the count of lines, from the high bits of `hash`.
+    /// The line that the high bits of `hash` choose.
     #[inline(always)]
-    fn scaled(&self, hash: u64) -> usize {
-        ((u128::from(hash) * self.lines.len() as u128) >> 64) as usize
+    fn line(&self, hash: u64) -> &Line {
+        &self.lines[((u128::from(hash) * self.lines.len() as u128) >> 64) as usize]
     }
 }
 
@@ -201,14 +201,14 @@ pub(crate) enum Found {
 pub(crate) struct Place<'a> {
     table: &'a Table,
     hash: u64,
-    first: usize,
+    first: &'a Line,
     pub(crate) tag: Tag,
 }
 
 impl<'a> Place<'a> {
     #[inline(always)]
     pub(crate) fn prefetch(&self) {
-        prefetch(self.first());
+        prefetch(self.first);
     }
 
     #[inline]
@@ -217,17 +217,18 @@ impl<'a> Place<'a> {
     }
 
     #[inline(always)]
-    pub(crate) fn first(&self) -> &'a Line {
-        &self.table.lines[self.first]
+    pub(crate) const fn first(&self) -> &'a Line {
+        self.first
     }
 
     pub(crate) fn second(&self) -> &'a Line {
-        let lines = &self.table.lines;
-        let second = self.table.scaled(self.hash.wrapping_mul(MULTIPLIER));
-        match second == self.first {
-            true => &lines[(second + 1) % lines.len()],
-            false => &lines[second],
+        let hash = self.hash.wrapping_mul(MULTIPLIER);
+        let second = self.table.line(hash);
+        if !std::ptr::eq(second, self.first) {
+            return second;
         }
+        // A table has at least two lines, and the other half of the numbers another line.
+        self.table.line(hash ^ (1 << 63))
     }
 
     /// The state of the key, if it has one.
@@ -287,6 +288,21 @@ impl<'a> Place<'a> {
 /// into the search for the state.
 pub(crate) trait Stepping {
     fn step(&self, word: Word) -> Step;
+
+    /// Decides about a state. Another state takes its place only through `replace`, which may
+    /// fail, and then nothing is decided.
+    #[inline(always)]
+    fn decide(
+        &self,
+        word: Word,
+        replace: impl FnOnce(Word) -> Result<(), Failed>,
+    ) -> Result<Decision, Failed> {
+        let step = self.step(word);
+        if step.word != word {
+            replace(step.word)?;
+        }
+        Ok(step.decision)
+    }
 }
 
 /// A cost that is spent at a time, by any machine.
@@ -315,9 +331,27 @@ impl Stepping for OftenSpend<'_> {
     }
 }
 
-impl Stepping for UsualAsk {
-    #[inline(always)]
+impl Stepping for UsualAsk<'_> {
     fn step(&self, word: Word) -> Step {
-        self.step(word)
+        match self.spend(word) {
+            Some(word) => Step { word, decision: self.allowed(word) },
+            None => Step { word, decision: self.denied(word) },
+        }
+    }
+
+    /// The decision is made after the replacement, so that nothing of it has to be kept during it.
+    #[inline(always)]
+    fn decide(
+        &self,
+        word: Word,
+        replace: impl FnOnce(Word) -> Result<(), Failed>,
+    ) -> Result<Decision, Failed> {
+        match self.spend(word) {
+            Some(word) => {
+                replace(word)?;
+                Ok(self.allowed(word))
+            }
+            None => Ok(self.denied(word)),
+        }
     }
 }
