@@ -2,7 +2,7 @@
 //!
 //! Around the end of a window twice the limit can pass: that is the price of its simplicity.
 
-use crate::algorithm::grid::Grid;
+use crate::algorithm::grid::{Grid, PowerOfTwo};
 use crate::algorithm::{LOAN_SHARE, Loan, Phase, Step, Steps};
 use crate::decision::{Decision, Room};
 use crate::time::Tick;
@@ -14,6 +14,8 @@ pub(crate) struct FixedWindow {
     limit: u64,
     /// The low bits of a word, which hold the count.
     count_bits: u32,
+    /// The end of a window is kept in units of so many nanoseconds.
+    unit: PowerOfTwo,
 }
 
 /// A window that is under way.
@@ -34,13 +36,14 @@ impl FixedWindow {
     /// The caller has checked that `limit` is at most [`max_limit`](Self::max_limit).
     pub(crate) fn new(grid: Grid, limit: u64) -> Self {
         let count_bits = (limit.ilog2() + 1).max(Word::FRACTION_BITS);
-        Self { grid, limit, count_bits }
+        let unit = PowerOfTwo::new(count_bits - Word::FRACTION_BITS);
+        Self { grid, limit, count_bits, unit }
     }
 
     #[inline(always)]
     fn current(&self, word: Word, now: u64, phase: Phase) -> Current {
         let end = self.grid.end(now, phase);
-        let prefix = end.div_ceil(self.unit());
+        let prefix = self.unit.in_units(end);
         let stored = word.bits() >> self.count_bits;
         if stored < prefix {
             return Current { prefix, end, count: 0 };
@@ -50,7 +53,7 @@ impl FixedWindow {
             return Current { prefix, end, count };
         }
         // Time ran backwards, and the window of the word is not reached yet: it stays.
-        let end = self.grid.end_at_or_before(stored * self.unit(), phase);
+        let end = self.grid.end_at_or_before(self.unit.times(stored), phase);
         Current { prefix: stored, end, count }
     }
 
@@ -63,12 +66,6 @@ impl FixedWindow {
     fn room(&self, now: u64, current: &Current, count: u64) -> Room {
         let reset = if count == 0 { 0 } else { current.end - now };
         Room::Tokens { limit: self.limit, left: self.limit.saturating_sub(count), reset }
-    }
-
-    /// The end of a window is kept in units of so many nanoseconds.
-    #[inline]
-    const fn unit(&self) -> u64 {
-        1 << (self.count_bits - Word::FRACTION_BITS)
     }
 }
 
@@ -111,7 +108,7 @@ impl Steps for FixedWindow {
     fn is_recent(&self, word: Word, then: Tick, now: Tick, _: u64, phase: Phase) -> bool {
         let end = self.grid.end(then.as_nanos(), phase);
         let of_word = word.bits() >> self.count_bits;
-        of_word == end.div_ceil(self.unit()) && end >= self.grid.end(now.as_nanos(), phase)
+        of_word == self.unit.in_units(end) && end >= self.grid.end(now.as_nanos(), phase)
     }
 
     fn lend(&self, word: Word, now: Tick, want: u64, phase: Phase) -> Option<Loan> {

@@ -99,23 +99,24 @@ impl Grid {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Divisor {
     value: u64,
-    /// 2 to the power of `shift`, divided by `value`, rounded up.
+    /// 2 to the power of `BITS + log`, divided by `value`, rounded up.
     inverse: u64,
-    shift: u32,
+    /// The logarithm of `value`, rounded up.
+    log: u32,
 }
 
 impl Divisor {
-    /// Dividends are below 2 to this power: 36 years in nanoseconds.
-    const BITS: u32 = 60;
+    /// Dividends are below 2 to this power: 292 years in nanoseconds.
+    const BITS: u32 = 63;
 
-    /// With `shift = BITS + log2(value)`, rounded up, the inverse exceeds `2^shift / value` by
-    /// less than `2^(shift - BITS) / value`, and so the quotient of a number below `2^BITS` by
-    /// less than `1 / value`: never enough to reach the next whole number.
+    /// The inverse exceeds `2^(BITS + log) / value` by less than `2^log / value`, and so the
+    /// quotient of a number below `2^BITS` by less than `1 / value`: never enough to reach the
+    /// next whole number.
     pub(crate) fn new(value: u64) -> Self {
-        let shift = Self::BITS + value.next_power_of_two().ilog2();
-        // At most 2^(BITS + 1).
-        let inverse = (1u128 << shift).div_ceil(u128::from(value)) as u64;
-        Self { value, inverse, shift }
+        let log = value.next_power_of_two().ilog2();
+        // Less than 2^(BITS + 1), because the value is more than half of 2^log.
+        let inverse = (1u128 << (Self::BITS + log)).div_ceil(u128::from(value)) as u64;
+        Self { value, inverse, log }
     }
 
     /// The quotient of any number; of a large one, by a real division.
@@ -123,7 +124,8 @@ impl Divisor {
     pub(crate) fn quotient(&self, number: u128) -> u64 {
         match u64::try_from(number) {
             Ok(number) if number < 1 << Self::BITS => self.small_quotient(number),
-            _ => (number / u128::from(self.value)) as u64,
+            Ok(number) => number / self.value,
+            Err(_) => (number / u128::from(self.value)) as u64,
         }
     }
 
@@ -135,7 +137,33 @@ impl Divisor {
 
     #[inline]
     fn small_quotient(&self, number: u64) -> u64 {
-        ((u128::from(number) * u128::from(self.inverse)) >> self.shift) as u64
+        // Moved up so that the whole part of the product is its upper half.
+        let product = u128::from(number << (64 - Self::BITS)) * u128::from(self.inverse);
+        (product >> 64) as u64 >> self.log
+    }
+}
+
+/// A number to divide by with a shift.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PowerOfTwo {
+    log: u32,
+    less_one: u64,
+}
+
+impl PowerOfTwo {
+    pub(crate) const fn new(log: u32) -> Self {
+        Self { log, less_one: (1 << log) - 1 }
+    }
+
+    /// The number in units of this power, rounded up.
+    #[inline(always)]
+    pub(crate) const fn in_units(self, number: u64) -> u64 {
+        (number + self.less_one) >> self.log
+    }
+
+    #[inline]
+    pub(crate) const fn times(self, number: u64) -> u64 {
+        number << self.log
     }
 }
 

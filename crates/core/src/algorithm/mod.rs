@@ -46,6 +46,63 @@ pub struct Step {
     pub decision: Decision,
 }
 
+/// The step of one algorithm, at one time and for one cost: see [`Machine::step_with`].
+///
+/// ```
+/// use tollgate_core::{BoundStep, Decision, Word};
+/// fn of_a_new_key(step: &impl BoundStep) -> Decision {
+///     step.step(Word::REST).decision
+/// }
+/// ```
+pub trait BoundStep {
+    /// As [`Machine::step`].
+    fn step(&self, word: Word) -> Step;
+}
+
+/// Somebody to whom [`Machine::step_with`] hands a step.
+///
+/// ```
+/// use tollgate_core::{BoundStep, StepUser, Word};
+/// struct Once(Word);
+/// impl StepUser for Once {
+///     type Output = bool;
+///     fn with(self, step: &impl BoundStep) -> bool {
+///         step.step(self.0).decision.is_allowed()
+///     }
+/// }
+/// ```
+pub trait StepUser {
+    /// What comes of it.
+    type Output;
+
+    /// Uses the step.
+    fn with(self, step: &impl BoundStep) -> Self::Output;
+}
+
+/// A machine with all that a step needs beside the state. No closure: those are not always
+/// inlined.
+struct Bound<'a, M> {
+    machine: &'a M,
+    now: Tick,
+    cost: u64,
+    phase: Phase,
+}
+
+impl<M: Steps> BoundStep for Bound<'_, M> {
+    #[inline(always)]
+    fn step(&self, word: Word) -> Step {
+        self.machine.step(word, self.now, self.cost, self.phase)
+    }
+}
+
+struct Unlimited;
+
+impl BoundStep for Unlimited {
+    fn step(&self, word: Word) -> Step {
+        Step { word, decision: Decision::unlimited() }
+    }
+}
+
 /// Budget taken ahead of need by somebody who will spend it piece by piece.
 ///
 /// ```
@@ -186,23 +243,32 @@ impl Machine {
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     pub fn step(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step {
-        self.step_inlined(word, now, cost, phase)
+        dispatch!(self, machine => machine.step(word, now, cost, phase),
+            unlimited => Unlimited.step(word))
     }
 
-    /// As [`step`](Self::step), all machines of it inlined into the caller: for the one place
-    /// where decisions are made by the million.
+    /// Hands [`step`](Self::step), at one time and for one cost, to `user`, which is compiled for
+    /// each algorithm: for the one place where decisions are made by the million.
     ///
     /// ```
-    /// # use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
-    /// # let machine = Limit::fixed_window("10/s")?.machine(Anchor::default()).expect("a word is enough");
-    /// let step = machine.step_inlined(Word::REST, Tick::ZERO, 1, Phase::default());
-    /// assert_eq!(step, machine.step(Word::REST, Tick::ZERO, 1, Phase::default()));
+    /// use tollgate_core::{Anchor, BoundStep, Limit, Phase, StepUser, Tick, Word};
+    ///
+    /// struct Twice;
+    /// impl StepUser for Twice {
+    ///     type Output = Word;
+    ///     fn with(self, step: &impl BoundStep) -> Word {
+    ///         step.step(step.step(Word::REST).word).word
+    ///     }
+    /// }
+    /// let machine = Limit::fixed_window("10/s")?.machine(Anchor::default()).expect("a word is enough");
+    /// let word = machine.step_with(Tick::ZERO, 1, Phase::default(), Twice);
+    /// assert_eq!(word, machine.step(Word::REST, Tick::ZERO, 2, Phase::default()).word);
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     #[inline(always)]
-    pub fn step_inlined(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step {
-        dispatch!(self, machine => machine.step(word, now, cost, phase),
-            unlimited => Step { word, decision: Decision::unlimited() })
+    pub fn step_with<U: StepUser>(&self, now: Tick, cost: u64, phase: Phase, user: U) -> U::Output {
+        dispatch!(self, machine => user.with(&Bound { machine, now, cost, phase }),
+            unlimited => user.with(&Unlimited))
     }
 
     /// The machine as a [`Usual`] one. If it is another, that never answers.

@@ -11,7 +11,7 @@
 //! Where a limit is so large that two exact counts do not fit into a word, the count of the last
 //! window is rounded up to a multiple of a power of two, at the coarsest a 63rd of the limit.
 
-use crate::algorithm::grid::{Divisor, Grid};
+use crate::algorithm::grid::{Divisor, Grid, PowerOfTwo};
 use crate::algorithm::{LOAN_SHARE, Loan, Phase, Step, Steps};
 use crate::decision::{Decision, Room};
 use crate::time::Tick;
@@ -26,8 +26,12 @@ pub(crate) struct SlidingCounter {
     /// The lowest bits of a word hold this window's count, the next ones the last one's.
     this_bits: u32,
     last_bits: u32,
+    /// Both of them.
+    counts_bits: u32,
     /// How many low bits of the last count are rounded away.
     last_shift: u32,
+    /// When a window is forgotten is kept in units of so many nanoseconds.
+    unit: PowerOfTwo,
 }
 
 /// The windows under way.
@@ -64,14 +68,16 @@ impl SlidingCounter {
         // Found at once where both counts fit, and at the latest when nothing is left.
         let last_shift = (0..64).find(fits).unwrap_or(63);
         let by_length = Divisor::new(length);
-        Self { grid, length, by_length, limit, this_bits, last_bits, last_shift }
+        let counts_bits = this_bits + last_bits;
+        let unit = PowerOfTwo::new(counts_bits - Word::FRACTION_BITS);
+        Self { grid, length, by_length, limit, this_bits, last_bits, counts_bits, last_shift, unit }
     }
 
     #[inline(always)]
     fn current(&self, word: Word, now: u64, phase: Phase) -> Current {
         let end = self.grid.end(now, phase);
         let prefix = self.prefix(end);
-        let stored = word.bits() >> (self.this_bits + self.last_bits);
+        let stored = word.bits() >> self.counts_bits;
         let this = word.bits() & ((1 << self.this_bits) - 1);
         let last = (word.bits() >> self.this_bits) & ((1 << self.last_bits) - 1);
         if stored == prefix {
@@ -80,12 +86,12 @@ impl SlidingCounter {
         }
         if stored > prefix {
             // Time ran backwards: the window of the word has only just begun.
-            let forgotten = self.grid.end_at_or_before(stored * self.unit(), phase);
+            let forgotten = self.grid.end_at_or_before(self.unit.times(stored), phase);
             let (end, last) = (forgotten - self.length, last << self.last_shift);
             return Current { prefix: stored, end, weight: self.length, last, this };
         }
         // The last window is forgotten when this one ends.
-        let last = match stored == end.div_ceil(self.unit()) {
+        let last = match stored == self.unit.in_units(end) {
             true => self.rounded(this),
             false => 0,
         };
@@ -96,27 +102,32 @@ impl SlidingCounter {
     fn word(&self, current: &Current, this: u64) -> Word {
         let last = current.last >> self.last_shift;
         let counts = (last << self.this_bits) | this;
-        Word::new((current.prefix << (self.this_bits + self.last_bits)) | counts)
+        Word::new((current.prefix << self.counts_bits) | counts)
     }
 
-    /// What is left, in whole tokens.
+    /// What is left when `this` is spent in this window: tokens times the window's length. `None`
+    /// if that is more than the limit.
     #[inline(always)]
-    fn room(&self, now: u64, current: &Current, this: u64) -> Room {
+    fn free(&self, current: &Current, this: u64) -> Option<u128> {
+        let all = u128::from(self.limit.checked_sub(this)?) * u128::from(self.length);
+        all.checked_sub(u128::from(current.last) * u128::from(current.weight))
+    }
+
+    #[inline(always)]
+    fn room(&self, now: u64, current: &Current, this: u64, free: u128) -> Room {
         let reset = match (this, current.last) {
             (0, 0) => 0,
             (0, _) => current.end.saturating_sub(now),
             _ => current.end + self.length - now,
         };
-        let free = u128::from(self.limit.saturating_sub(this)) * u128::from(self.length);
-        let free = free.saturating_sub(u128::from(current.last) * u128::from(current.weight));
         Room::Tokens { limit: self.limit, left: self.by_length.quotient(free), reset }
     }
 
-    /// Whether `last` at this weight leaves `free` tokens or more unspent.
-    #[inline(always)]
-    fn fits(&self, current: &Current, free: u64) -> bool {
-        let taken = u128::from(current.last) * u128::from(current.weight);
-        taken <= u128::from(free) * u128::from(self.length)
+    /// What is left if nothing is spent.
+    #[inline]
+    fn present_room(&self, now: u64, current: &Current) -> Room {
+        let free = self.free(current, current.this).unwrap_or(0);
+        self.room(now, current, current.this, free)
     }
 
     /// When `cost` fits: the first nanosecond, as a time from `now`.
@@ -148,12 +159,7 @@ impl SlidingCounter {
 
     #[inline]
     const fn prefix(&self, end: u64) -> u64 {
-        (end + self.length).div_ceil(self.unit())
-    }
-
-    #[inline]
-    const fn unit(&self) -> u64 {
-        1 << (self.this_bits + self.last_bits - Word::FRACTION_BITS)
+        self.unit.in_units(end + self.length)
     }
 }
 
@@ -163,24 +169,19 @@ impl Steps for SlidingCounter {
         let now = now.as_nanos();
         let current = self.current(word, now, phase);
         if cost == 0 {
-            let room = self.room(now, &current, current.this);
-            return Step { word, decision: Decision::allowed(room) };
+            return Step { word, decision: Decision::allowed(self.present_room(now, &current)) };
         }
         let this = current.this.saturating_add(cost);
-        match self.limit.checked_sub(this) {
-            Some(free) if self.fits(&current, free) => Step {
-                word: self.word(&current, this),
-                decision: Decision::allowed(self.room(now, &current, this)),
-            },
-            _ => {
-                let room = self.room(now, &current, current.this);
-                let decision = match cost > self.limit {
-                    true => Decision::denied_forever(room),
-                    false => Decision::denied_for(self.wait(&current, now, cost), room),
-                };
-                Step { word, decision }
-            }
+        if let Some(free) = self.free(&current, this) {
+            let decision = Decision::allowed(self.room(now, &current, this, free));
+            return Step { word: self.word(&current, this), decision };
         }
+        let room = self.present_room(now, &current);
+        let decision = match cost > self.limit {
+            true => Decision::denied_forever(room),
+            false => Decision::denied_for(self.wait(&current, now, cost), room),
+        };
+        Step { word, decision }
     }
 
     fn charge(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word {
@@ -200,7 +201,7 @@ impl Steps for SlidingCounter {
     /// have begun the next one, whose count knows nothing of `cost`.
     fn is_recent(&self, word: Word, then: Tick, now: Tick, _: u64, phase: Phase) -> bool {
         let end = self.grid.end(then.as_nanos(), phase);
-        let of_word = word.bits() >> (self.this_bits + self.last_bits);
+        let of_word = word.bits() >> self.counts_bits;
         of_word == self.prefix(end) && end >= self.grid.end(now.as_nanos(), phase)
     }
 
@@ -208,17 +209,17 @@ impl Steps for SlidingCounter {
     fn lend(&self, word: Word, now: Tick, want: u64, phase: Phase) -> Option<Loan> {
         let now = now.as_nanos();
         let current = self.current(word, now, phase);
-        let room = self.room(now, &current, current.this);
-        let tokens = want.min(room.left() / LOAN_SHARE);
+        let tokens = want.min(self.present_room(now, &current).left() / LOAN_SHARE);
         if tokens < 2 {
             return None;
         }
         let this = current.this + tokens;
+        let free = self.free(&current, this)?;
         Some(Loan {
             word: self.word(&current, this),
             tokens,
             until: Tick::from_nanos(current.end - 1),
-            decision: Decision::allowed(self.room(now, &current, this)),
+            decision: Decision::allowed(self.room(now, &current, this, free)),
         })
     }
 }

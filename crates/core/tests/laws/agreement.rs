@@ -1,7 +1,7 @@
 //! Law: step by step, a machine and its model say the same.
 
 use proptest::prelude::*;
-use tollgate_core::{Step, Tick};
+use tollgate_core::{BoundStep, Step, StepUser, Tick, Word};
 
 use crate::model;
 use crate::subject::{self, Kind, Subject};
@@ -64,11 +64,21 @@ fn agrees(subject: &Subject, start: Tick, requests: &[Request]) -> Result<(), Te
 /// What the ways that are made for speed say to the same request.
 fn by_other_ways(subject: &Subject, visit: &Visit) -> [Step; 2] {
     let Visit { before, now, cost, .. } = *visit;
-    let inlined = subject.machine.step_inlined(before, now, cost, subject.phase);
+    let inlined = subject.machine.step_with(now, cost, subject.phase, Once(before));
     let usual = subject.machine.usual();
     let usual = usual.at(now, cost).map(|ask| match ask.spend(before) {
         Some(word) => Step { word, decision: ask.allowed(word) },
         None => Step { word: before, decision: ask.denied(before) },
     });
     [inlined, usual.unwrap_or(inlined)]
+}
+
+struct Once(Word);
+
+impl StepUser for Once {
+    type Output = Step;
+
+    fn with(self, step: &impl BoundStep) -> Step {
+        step.step(self.0)
+    }
 }

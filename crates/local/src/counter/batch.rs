@@ -5,7 +5,7 @@ use tollgate_core::{Decision, Tick};
 use crate::counter::{Counter, Refresh, Undecided};
 use crate::key::KeyHash;
 use crate::loan;
-use crate::table::{Failed, OftenSpend, Stepping};
+use crate::table::{Failed, Place};
 
 /// The most keys of one [`Batch`]: the bits of a `u32`.
 pub(crate) const BATCH: usize = 32;
@@ -56,10 +56,14 @@ impl<'a> Batch<'a> {
         let counter = self.counter;
         let begin = decisions.len();
         let mut late = match counter.usual.at(*now, cost) {
-            Some(ask) => self.check_first(|_| ask, decisions),
+            Some(ask) => self
+                .check_first(|place, _| place.first().attempt(place.tag, &ask), decisions),
             None => {
-                let spend = |hash| OftenSpend(counter.spend(hash, cost, *now));
-                self.check_first(spend, decisions)
+                let now = *now;
+                let attempt = |place: Place<'_>, hash| {
+                    counter.attempt(place.first(), place.tag, hash, cost, now)
+                };
+                self.check_first(attempt, decisions)
             }
         };
         while late.keys != 0 {
@@ -77,9 +81,9 @@ impl<'a> Batch<'a> {
 
     /// Decides what can be decided at first lines.
     #[inline(always)]
-    fn check_first<S: Stepping>(
+    fn check_first(
         &self,
-        spend: impl Fn(KeyHash) -> S,
+        attempt: impl Fn(Place<'_>, KeyHash) -> Result<Decision, Failed>,
         decisions: &mut Vec<Decision>,
     ) -> Late {
         let table = &self.counter.table;
@@ -92,7 +96,7 @@ impl<'a> Batch<'a> {
             let place = table.place(*hash);
             let failed = match loan::may_hold(*hash) {
                 true => Failed::Absent,
-                false => match place.first().attempt(place.tag, &spend(*hash)) {
+                false => match attempt(place, *hash) {
                     Ok(decision) => return decision,
                     Err(failed) => failed,
                 },

@@ -47,7 +47,7 @@ use crate::loan::{self, Borrower, Spending};
 use crate::sketch::{Sketch, Spent};
 use crate::sync::pause;
 use crate::table::{
-    Failed, Found, Line, OftenSpend, Place, SLOTS, Spend, Spot, Stepping, Table, Vacancy,
+    Attempt, Failed, Found, Line, Place, SLOTS, Spend, Spot, Stepping, Table, Tag, Vacancy,
 };
 
 /// Where a decision that puts a key into a slot gets a fresh time from.
@@ -231,6 +231,8 @@ impl Counter {
         place.first().attempt(place.tag, &ask).map_err(Undecided::from)
     }
 
+    /// Decides where [`check_first`](Self::check_first) did not: at the first line by any machine,
+    /// or on the way of all others.
     #[inline(never)]
     fn check_on(
         &self,
@@ -240,10 +242,30 @@ impl Counter {
         why: Undecided,
         refresh: impl Fn() -> Tick,
     ) -> Decision {
+        if why == Undecided::Unusual {
+            let place = self.table.place(hash);
+            if let Ok(decision) = self.attempt(place.first(), place.tag, hash, cost, *now) {
+                return decision;
+            }
+        }
         self.check_late(hash, cost, now, why, &refresh)
     }
 
-    /// Decides where [`check_first`](Self::check_first) did not.
+    /// Decides at a line, by any machine.
+    #[inline(always)]
+    fn attempt(
+        &self,
+        line: &Line,
+        tag: Tag,
+        hash: KeyHash,
+        cost: u64,
+        now: Tick,
+    ) -> Result<Decision, Failed> {
+        self.machine.step_with(now, cost, self.sketch.phase(hash), Attempt { line, tag })
+    }
+
+    /// Decides with what this thread holds, or at both lines, or where the key is new.
+    #[inline(never)]
     fn check_late(
         &self,
         hash: KeyHash,
@@ -260,15 +282,14 @@ impl Counter {
                 Spending::NothingHeld => Undecided::Unusual,
             };
         }
-        let often = OftenSpend(self.spend(hash, cost, *now));
         if why == Undecided::Unusual {
-            why = match place.first().attempt(place.tag, &often) {
+            why = match self.attempt(place.first(), place.tag, hash, cost, *now) {
                 Ok(decision) => return decision,
                 Err(failed) => failed.into(),
             };
         }
         if why == Undecided::Absent
-            && let Ok(decision) = place.second().attempt(place.tag, &often)
+            && let Ok(decision) = self.attempt(place.second(), place.tag, hash, cost, *now)
         {
             return decision;
         }

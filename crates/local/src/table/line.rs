@@ -45,9 +45,11 @@ pub(crate) enum Failed {
 
 /// A slot with the state that was read from it, which belonged to the key that looked.
 #[derive(Clone, Copy)]
-struct Own {
+pub(crate) struct Own<'a> {
+    line: &'a Line,
     slot: usize,
-    word: Word,
+    tag: Tag,
+    pub(crate) word: Word,
 }
 
 /// The state of a slot that is passing to another key: the new tag, and how often somebody asked
@@ -106,6 +108,22 @@ impl Claim {
     }
 }
 
+impl Own<'_> {
+    /// Puts another state in place of the one that was read, if it is still there.
+    #[inline(always)]
+    pub(crate) fn replace(&self, new: Word) -> Result<(), Failed> {
+        let (old, new) = (self.word.bits(), new.bits());
+        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+        match self.line.states[self.slot].compare_exchange(old, new, success, failure) {
+            // A refund or a reset can make an old state come again, under another key. Then that
+            // key was charged, which is safe, and ours was not, so it has to be.
+            Ok(_) if self.line.tag(self.slot) == self.tag => Ok(()),
+            Ok(_) => Err(Failed::Absent),
+            Err(_) => Err(Failed::Contended),
+        }
+    }
+}
+
 impl Line {
     /// Decides at this line if the key is here, and nobody interferes.
     #[inline(always)]
@@ -125,7 +143,7 @@ impl Line {
         spend: &impl Stepping,
     ) -> Result<Decision, Failed> {
         let Some(own) = self.own(slot, tag) else { return Err(Failed::Absent) };
-        spend.decide(own.word, |word| self.replace(own, tag, word))
+        spend.decide(&own)
     }
 
     /// Puts what `change` makes of it in place of the key's state, if it is here. `change` may
@@ -147,28 +165,14 @@ impl Line {
         change: impl FnOnce(Word) -> Option<Word>,
     ) -> Result<(), Failed> {
         let own = self.own(slot, tag).ok_or(Failed::Absent)?;
-        let new = change(own.word).ok_or(Failed::Absent)?;
-        self.replace(own, tag, new)
+        own.replace(change(own.word).ok_or(Failed::Absent)?)
     }
 
     /// The state of a slot, if it is a state and belongs to the key.
     #[inline(always)]
-    fn own(&self, slot: usize, tag: Tag) -> Option<Own> {
+    fn own(&self, slot: usize, tag: Tag) -> Option<Own<'_>> {
         let word = Word::from_bits(self.states[slot].load(Ordering::Acquire))?;
-        (self.tag(slot) == tag).then_some(Own { slot, word })
-    }
-
-    #[inline(always)]
-    fn replace(&self, own: Own, tag: Tag, new: Word) -> Result<(), Failed> {
-        let (old, new) = (own.word.bits(), new.bits());
-        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
-        match self.states[own.slot].compare_exchange(old, new, success, failure) {
-            // A refund or a reset can make an old state come again, under another key. Then that
-            // key was charged, which is safe, and ours was not, so it has to be.
-            Ok(_) if self.tag(own.slot) == tag => Ok(()),
-            Ok(_) => Err(Failed::Absent),
-            Err(_) => Err(Failed::Contended),
-        }
+        (self.tag(slot) == tag).then_some(Own { line: self, slot, tag, word })
     }
 
     /// The state of the key, if it is here.

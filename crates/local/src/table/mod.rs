@@ -10,11 +10,11 @@
 
 mod line;
 
-pub(crate) use line::{Claim, Failed, Line, SLOTS, Tag, Vacancy};
+pub(crate) use line::{Claim, Failed, Line, Own, SLOTS, Tag, Vacancy};
 
 use line::Survey;
 
-use tollgate_core::{Decision, Machine, Phase, Step, Tick, UsualAsk, Word};
+use tollgate_core::{BoundStep, Decision, Machine, Phase, Step, StepUser, Tick, UsualAsk, Word};
 
 use crate::key::{KeyHash, MULTIPLIER};
 use crate::memory::Lines;
@@ -289,17 +289,13 @@ impl<'a> Place<'a> {
 pub(crate) trait Stepping {
     fn step(&self, word: Word) -> Step;
 
-    /// Decides about a state. Another state takes its place only through `replace`, which may
-    /// fail, and then nothing is decided.
+    /// Decides about a state. Another state takes its place by a replacement, which may fail, and
+    /// then nothing is decided.
     #[inline(always)]
-    fn decide(
-        &self,
-        word: Word,
-        replace: impl FnOnce(Word) -> Result<(), Failed>,
-    ) -> Result<Decision, Failed> {
-        let step = self.step(word);
-        if step.word != word {
-            replace(step.word)?;
+    fn decide(&self, own: &Own<'_>) -> Result<Decision, Failed> {
+        let step = self.step(own.word);
+        if step.word != own.word {
+            own.replace(step.word)?;
         }
         Ok(step.decision)
     }
@@ -315,19 +311,34 @@ pub(crate) struct Spend<'a> {
 }
 
 impl Stepping for Spend<'_> {
-    #[inline(always)]
+    #[inline]
     fn step(&self, word: Word) -> Step {
         self.machine.step(word, self.now, self.cost, self.phase)
     }
 }
 
-/// A [`Spend`] that is made often enough to be worth a copy of every machine.
-pub(crate) struct OftenSpend<'a>(pub(crate) Spend<'a>);
+/// An attempt to decide at one line, compiled for each algorithm.
+pub(crate) struct Attempt<'a> {
+    pub(crate) line: &'a Line,
+    pub(crate) tag: Tag,
+}
 
-impl Stepping for OftenSpend<'_> {
+impl StepUser for Attempt<'_> {
+    type Output = Result<Decision, Failed>;
+
+    #[inline(always)]
+    fn with(self, step: &impl BoundStep) -> Result<Decision, Failed> {
+        self.line.attempt(self.tag, &Often(step))
+    }
+}
+
+/// A step that is made often enough to be worth a copy for each algorithm.
+struct Often<'a, S>(&'a S);
+
+impl<S: BoundStep> Stepping for Often<'_, S> {
     #[inline(always)]
     fn step(&self, word: Word) -> Step {
-        self.0.machine.step_inlined(word, self.0.now, self.0.cost, self.0.phase)
+        self.0.step(word)
     }
 }
 
@@ -341,17 +352,13 @@ impl Stepping for UsualAsk<'_> {
 
     /// The decision is made after the replacement, so that nothing of it has to be kept during it.
     #[inline(always)]
-    fn decide(
-        &self,
-        word: Word,
-        replace: impl FnOnce(Word) -> Result<(), Failed>,
-    ) -> Result<Decision, Failed> {
-        match self.spend(word) {
+    fn decide(&self, own: &Own<'_>) -> Result<Decision, Failed> {
+        match self.spend(own.word) {
             Some(word) => {
-                replace(word)?;
+                own.replace(word)?;
                 Ok(self.allowed(word))
             }
-            None => Ok(self.denied(word)),
+            None => Ok(self.denied(own.word)),
         }
     }
 }
