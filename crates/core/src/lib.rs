@@ -47,7 +47,9 @@ mod quota;
 mod time;
 mod word;
 
-pub use algorithm::{BoundStep, Loan, Log, LogRule, Machine, Permit, Permits, Phase, Step, StepUser, Usual, UsualAsk};
+pub use algorithm::{
+    BoundStep, Loan, Log, LogRule, Machine, Permit, Permits, Phase, Step, StepUser, Usual, UsualAsk,
+};
 pub use decision::{Decision, Retry, Verdict};
 pub use error::{LimitError, QuotaError};
 pub use limit::Limit;

@@ -56,6 +56,8 @@ thread_local! {
     /// The hashes of the keys of which this thread holds something: all that a decision about
     /// another key has to look at.
     static HASHES: [Cell<u64>; PLACES] = const { [const { Cell::new(0) }; PLACES] };
+    /// Whether this thread has ever borrowed.
+    static BORROWS: Cell<bool> = const { Cell::new(false) };
     static HELD: RefCell<[Option<Held>; PLACES]> = const { RefCell::new([const { None }; PLACES]) };
 }
 
@@ -64,6 +66,11 @@ thread_local! {
 pub(crate) fn may_hold(hash: KeyHash) -> bool {
     // Loom's threads are one thread to the standard library.
     !cfg!(loom) && HASHES.with(|hashes| hashes[place(hash)].get() == hash.0)
+}
+
+/// Whether this thread may hold something of any key: asked once for many decisions.
+pub(crate) fn may_hold_any() -> bool {
+    BORROWS.get()
 }
 
 /// Spends `cost` from what this thread holds.
@@ -103,6 +110,7 @@ pub(crate) fn keep(borrower: &Borrower, epoch: u64, hash: KeyHash, loan: Loan, l
     let own = Held { borrower: borrower.id, epoch, left, loan };
     HELD.with_borrow_mut(|held| held[place(hash)] = Some(own));
     HASHES.with(|hashes| hashes[place(hash)].set(hash.0));
+    BORROWS.set(true);
 }
 
 const fn place(hash: KeyHash) -> usize {

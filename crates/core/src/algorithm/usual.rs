@@ -44,11 +44,11 @@ pub struct Usual {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct UsualAsk<'a> {
+    // What follows from these is worked out for each state, so that it does not have to be kept
+    // while the state is on its way from memory.
     usual: &'a Usual,
     now: u64,
-    /// A bucket that is full later than this is one that could not spare the price.
-    end: u64,
-    price: u64,
+    cost: u64,
 }
 
 impl Usual {
@@ -69,8 +69,7 @@ impl Usual {
         if cost.wrapping_sub(1) >= self.tokens {
             return None;
         }
-        let (now, price) = (Word::at(now).bits(), cost * self.interval);
-        Some(UsualAsk { usual: self, now, end: now + self.capacity, price })
+        Some(UsualAsk { usual: self, now: Word::at(now).bits(), cost })
     }
 }
 
@@ -87,8 +86,8 @@ impl UsualAsk<'_> {
     /// ```
     #[inline(always)]
     pub const fn spend(&self, word: Word) -> Option<Word> {
-        let full = self.turn(word) + self.price;
-        if full <= self.end { Some(Word::new(full)) } else { None }
+        let full = self.turn(word) + self.cost * self.usual.interval;
+        if full <= self.end() { Some(Word::new(full)) } else { None }
     }
 
     /// The answer to a request that [left](Self::spend) the state as `word`.
@@ -121,8 +120,15 @@ impl UsualAsk<'_> {
     #[inline(always)]
     pub const fn denied(&self, word: Word) -> Decision {
         let turn = self.turn(word);
-        let wait = (turn + self.price).saturating_sub(self.end).div_ceil(Word::PER_NANO);
+        let full = turn + self.cost * self.usual.interval;
+        let wait = full.saturating_sub(self.end()).div_ceil(Word::PER_NANO);
         Decision::denied_for(wait, self.room(turn))
+    }
+
+    /// A bucket that would be full later than this cannot spare the cost.
+    #[inline(always)]
+    const fn end(&self) -> u64 {
+        self.now + self.usual.capacity
     }
 
     /// When the bucket is full if nothing is spent.
@@ -135,6 +141,6 @@ impl UsualAsk<'_> {
     #[inline(always)]
     const fn room(&self, full: u64) -> Room {
         let Usual { tokens, interval, .. } = *self.usual;
-        Room::Time { limit: tokens, spent: full.saturating_sub(self.now), interval }
+        Room::Time { limit: tokens, spent: full.wrapping_sub(self.now), interval }
     }
 }

@@ -5,7 +5,7 @@ use tollgate_core::{Decision, Tick};
 use crate::counter::{Counter, Refresh, Undecided};
 use crate::key::KeyHash;
 use crate::loan;
-use crate::table::{Failed, Place};
+use crate::table::{Failed, Line, Tag};
 
 /// The most keys of one [`Batch`]: the bits of a `u32`.
 pub(crate) const BATCH: usize = 32;
@@ -55,64 +55,87 @@ impl<'a> Batch<'a> {
     ) {
         let counter = self.counter;
         let begin = decisions.len();
-        let mut late = match counter.usual.at(*now, cost) {
-            Some(ask) => self
-                .check_first(|place, _| place.first().attempt(place.tag, &ask), decisions),
-            None => {
-                let now = *now;
-                let attempt = |place: Place<'_>, hash| {
-                    counter.attempt(place.first(), place.tag, hash, cost, now)
-                };
-                self.check_first(attempt, decisions)
+        let at = *now;
+        let mut late = match (counter.usual.at(at, cost), loan::may_hold_any()) {
+            (Some(ask), false) => {
+                self.check_lines(decisions, |line, tag, _| line.attempt(tag, &ask))
             }
+            _ => self.check_lines(decisions, |line, tag, hash| match loan::may_hold(hash) {
+                true => Err(Failed::Absent),
+                false => counter.attempt(line, tag, hash, cost, at),
+            }),
         };
-        while late.keys != 0 {
-            let index = late.keys.trailing_zeros() as usize;
-            late.keys &= late.keys - 1;
+        let answers = &mut decisions[begin..];
+        while let Some(index) = late.next() {
             let hash = self.hashes[index];
-            let why = match late.contended >> index & 1 {
-                0 if loan::may_hold(hash) => Undecided::MayHold,
-                0 => Undecided::Absent,
-                _ => Undecided::Contended,
+            let why = match late.is_contended(index) {
+                false if loan::may_hold(hash) => Undecided::MayHold,
+                false => Undecided::Absent,
+                true => Undecided::Contended,
             };
-            decisions[begin + index] = counter.check_late(hash, cost, now, why, refresh);
+            let answer = &mut answers[index];
+            *answer = counter.check_late(hash, cost, now, why, refresh);
         }
     }
 
-    /// Decides what can be decided at first lines.
+    /// Decides what `attempt` can decide at first and at second lines.
     #[inline(always)]
-    fn check_first(
+    fn check_lines(
         &self,
-        attempt: impl Fn(Place<'_>, KeyHash) -> Result<Decision, Failed>,
         decisions: &mut Vec<Decision>,
+        attempt: impl Fn(&Line, Tag, KeyHash) -> Result<Decision, Failed>,
     ) -> Late {
         let table = &self.counter.table;
+        let begin = decisions.len();
         let hashes = &self.hashes[..self.len.min(BATCH)];
-        let mut late = Late { keys: 0, contended: 0 };
+        let mut late = Late::default();
         decisions.extend(hashes.iter().enumerate().map(|(index, hash)| {
             if let Some(next) = hashes.get(index + AHEAD) {
                 table.place(*next).prefetch();
             }
             let place = table.place(*hash);
-            let failed = match loan::may_hold(*hash) {
-                true => Failed::Absent,
-                false => match attempt(place, *hash) {
-                    Ok(decision) => return decision,
-                    Err(failed) => failed,
-                },
-            };
-            place.prefetch_second();
-            late.keys |= 1 << index;
-            late.contended |= u32::from(failed == Failed::Contended) << index;
-            Decision::unlimited()
+            attempt(place.first(), place.tag, *hash).unwrap_or_else(|failed| {
+                place.prefetch_second();
+                late.add(index, failed);
+                Decision::unlimited()
+            })
         }));
-        late
+        let answers = &mut decisions[begin..];
+        let mut left = Late { keys: late.contended, ..late };
+        late.keys &= !late.contended;
+        while let Some(index) = late.next() {
+            let place = table.place(hashes[index]);
+            match attempt(place.second(), place.tag, hashes[index]) {
+                Ok(decision) => answers[index] = decision,
+                Err(failed) => left.add(index, failed),
+            }
+        }
+        left
     }
 }
 
 /// The keys of a batch that are not decided yet, a bit for each.
+#[derive(Default)]
 struct Late {
     keys: u32,
     /// Those of them on which somebody else decided at the same time.
     contended: u32,
+}
+
+impl Late {
+    fn add(&mut self, index: usize, failed: Failed) {
+        self.keys |= 1 << index;
+        self.contended |= u32::from(failed == Failed::Contended) << index;
+    }
+
+    /// Takes out the first key.
+    fn next(&mut self) -> Option<usize> {
+        let index = self.keys.trailing_zeros();
+        self.keys &= self.keys.checked_sub(1)?;
+        Some(index as usize)
+    }
+
+    const fn is_contended(&self, index: usize) -> bool {
+        self.contended >> index & 1 == 1
+    }
 }

@@ -66,7 +66,7 @@ impl Table {
     pub const MAX_KEYS: usize = 10_000_000_000;
 
     /// What a planned key costs: five slots of a line of 64 bytes, 56 % of them in use.
-    const BITS_PER_KEY: usize = 184;
+    const BITS_PER_KEY: usize = 188;
 
     /// A table in which `keys` keys can be live at once, at 23 bytes each. With more, the excess
     /// is counted too high, never too low.
@@ -273,7 +273,7 @@ impl<'a> Place<'a> {
     pub(crate) fn vacancy(&self, now: Tick) -> Option<(Spot, Vacancy)> {
         let (one, two) = (self.first().survey(now), self.second().survey(now));
         // The last slot of a line is kept for keys whose other line is full as well.
-        let crowded = one.live >= SLOTS - 1 && two.live < one.live;
+        let crowded = one.live >= SLOTS - 1 && two.live + 1 < one.live;
         // A key that is at rest now may come back, so slots nobody has used yet come first.
         let used = |survey: &Survey| survey.vacancy.is_some_and(|vacancy| vacancy.is_used());
         let second_is_new = used(&one) && !used(&two);
