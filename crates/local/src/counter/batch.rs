@@ -10,29 +10,40 @@ use crate::table::{Failed, Line, Tag};
 /// The most keys of one [`Batch`]: the bits of a `u32`.
 pub(crate) const BATCH: usize = 32;
 
-/// How many keys ahead of the one that is decided memory is asked for. More at once than the
-/// processor can have under way would make it wait; fewer leave memory idle while it decides.
-const AHEAD: usize = 20;
-
 /// Keys that are decided at one time. The first lines of the first keys are loaded when they are
 /// added, those of the others while the first are decided.
 pub(crate) struct Batch<'a> {
     counter: &'a Counter,
     hashes: [KeyHash; BATCH],
     len: usize,
+    /// How many keys ahead of the one that is decided memory is asked for.
+    ahead: usize,
 }
 
 impl<'a> Batch<'a> {
     #[inline(always)]
-    pub(crate) const fn new(counter: &'a Counter) -> Self {
-        Self { counter, hashes: [KeyHash(0); BATCH], len: 0 }
+    pub(crate) fn new(counter: &'a Counter) -> Self {
+        let ahead = match counter.table.memory() <= Self::IN_CACHE {
+            true => Self::AHEAD_IN_CACHE,
+            false => Self::AHEAD,
+        };
+        Self { counter, hashes: [KeyHash(0); BATCH], len: 0, ahead }
     }
+
+    // Measured: more lines at once than the processor can have under way make it wait, fewer leave
+    // memory idle while it decides; and lines that come from the last cache are under way for less
+    // time than those that come from memory.
+    const AHEAD: usize = 20;
+    const AHEAD_IN_CACHE: usize = 28;
+
+    /// A table of so many bytes can be expected to be in the processor's last cache.
+    const IN_CACHE: usize = 48 << 20;
 
     /// Adds a key; there is room for [`BATCH`] of them.
     #[inline(always)]
     pub(crate) fn add(&mut self, hash: KeyHash) {
         let hash = hash.salted(self.counter.salt);
-        if self.len < AHEAD {
+        if self.len < self.ahead {
             self.counter.table.place(hash).prefetch();
         }
         self.hashes[self.len % BATCH] = hash;
@@ -90,7 +101,7 @@ impl<'a> Batch<'a> {
         let hashes = &self.hashes[..self.len.min(BATCH)];
         let mut late = Late::default();
         decisions.extend(hashes.iter().enumerate().map(|(index, hash)| {
-            if let Some(next) = hashes.get(index + AHEAD) {
+            if let Some(next) = hashes.get(index + self.ahead) {
                 table.place(*next).prefetch();
             }
             let place = table.place(*hash);
