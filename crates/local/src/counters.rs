@@ -6,7 +6,7 @@ use std::time::Duration;
 use tollgate_core::{Anchor, Decision, Limit, Retry, Tick, Verdict};
 
 use crate::clock::Clock;
-use crate::counter::{BATCH, Batch, Counter};
+use crate::counter::{Batch, Counter};
 use crate::key::KeyHash;
 use crate::logs::Logs;
 use crate::table::Table;
@@ -276,16 +276,9 @@ impl Counters {
             let check = |key| self.check_with(key, cost, clock, &mut now);
             return decisions.extend(keys.into_iter().map(check));
         };
-        let mut keys = keys.into_iter();
+        let mut keys = keys.into_iter().fuse();
         let mut now = None;
-        loop {
-            let mut batch = Batch::new(counter);
-            for key in keys.by_ref().take(BATCH) {
-                batch.add(key);
-            }
-            if batch.is_empty() {
-                return;
-            }
+        while let Some(batch) = Batch::next(counter, &mut keys) {
             let now = now.get_or_insert_with(|| clock.now());
             batch.check(cost, now, &|| clock.now(), decisions);
         }

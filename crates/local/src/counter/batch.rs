@@ -8,10 +8,10 @@ use crate::loan;
 use crate::table::{Failed, Line, Tag};
 
 /// The most keys of one [`Batch`]: the bits of a `u32`.
-pub(crate) const BATCH: usize = 32;
+const BATCH: usize = 32;
 
-/// Keys that are decided at one time. The first lines of the first keys are loaded when they are
-/// added, those of the others while the first are decided.
+/// Keys that are decided at one time. The first lines of the first keys are loaded when they come,
+/// those of the others while the first are decided.
 pub(crate) struct Batch<'a> {
     counter: &'a Counter,
     hashes: [KeyHash; BATCH],
@@ -21,13 +21,29 @@ pub(crate) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
+    /// The next keys, as many as there are and as fit. `None` if there are none.
     #[inline(always)]
-    pub(crate) fn new(counter: &'a Counter) -> Self {
+    pub(crate) fn next(
+        counter: &'a Counter,
+        keys: &mut impl Iterator<Item = KeyHash>,
+    ) -> Option<Self> {
         let ahead = match counter.table.memory() <= Self::IN_CACHE {
             true => Self::AHEAD_IN_CACHE,
             false => Self::AHEAD,
         };
-        Self { counter, hashes: [KeyHash(0); BATCH], len: 0, ahead }
+        let mut hashes = [KeyHash(0); BATCH];
+        let mut len = 0;
+        let (first, others) = hashes.split_at_mut(ahead);
+        for (slot, hash) in first.iter_mut().zip(keys.by_ref()) {
+            *slot = hash.salted(counter.salt);
+            counter.table.place(*slot).prefetch();
+            len += 1;
+        }
+        for (slot, hash) in others.iter_mut().zip(keys.by_ref()) {
+            *slot = hash.salted(counter.salt);
+            len += 1;
+        }
+        (len > 0).then_some(Self { counter, hashes, len, ahead })
     }
 
     // Measured: more lines at once than the processor can have under way make it wait, fewer leave
@@ -38,22 +54,6 @@ impl<'a> Batch<'a> {
 
     /// A table of so many bytes can be expected to be in the processor's last cache.
     const IN_CACHE: usize = 48 << 20;
-
-    /// Adds a key; there is room for [`BATCH`] of them.
-    #[inline(always)]
-    pub(crate) fn add(&mut self, hash: KeyHash) {
-        let hash = hash.salted(self.counter.salt);
-        if self.len < self.ahead {
-            self.counter.table.place(hash).prefetch();
-        }
-        self.hashes[self.len % BATCH] = hash;
-        self.len += 1;
-    }
-
-    #[inline(always)]
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
 
     /// Decides, and appends the answers to `decisions`. The second lines of keys that need one
     /// are loaded while the others are decided.

@@ -33,7 +33,7 @@
 
 mod batch;
 
-pub(crate) use batch::{BATCH, Batch};
+pub(crate) use batch::Batch;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
