@@ -187,7 +187,11 @@ impl Decision {
     /// Whether the request may pass, now or after a delay.
     ///
     /// ```
-    /// assert!(tollgate_core::Decision::unlimited().is_allowed());
+    /// use std::time::Duration;
+    /// use tollgate_core::{Decision, Retry};
+    /// let second = Duration::from_secs(1);
+    /// assert!(Decision::allow(5, 0, second).is_allowed(), "it was the last of five");
+    /// assert!(!Decision::deny(5, 0, second, Retry::After(second / 5)).is_allowed());
     /// ```
     #[inline]
     pub const fn is_allowed(&self) -> bool {
@@ -197,8 +201,11 @@ impl Decision {
     /// The verdict in full.
     ///
     /// ```
-    /// use tollgate_core::{Decision, Verdict};
-    /// assert_eq!(Decision::unlimited().verdict(), Verdict::Allow);
+    /// use std::time::Duration;
+    /// use tollgate_core::{Decision, Retry, Verdict};
+    /// let (minute, wait) = (Duration::from_secs(60), Retry::After(Duration::from_secs(12)));
+    /// assert_eq!(Decision::allow(5, 3, minute).verdict(), Verdict::Allow);
+    /// assert_eq!(Decision::deny(5, 0, minute, wait).verdict(), Verdict::Deny(wait));
     /// ```
     pub const fn verdict(&self) -> Verdict {
         match self.kind() {
@@ -214,7 +221,10 @@ impl Decision {
     /// [`Decision::UNLIMITED`] if there is no limit.
     ///
     /// ```
-    /// assert_eq!(tollgate_core::Decision::unlimited().limit(), u64::MAX);
+    /// use std::time::Duration;
+    /// use tollgate_core::Decision;
+    /// assert_eq!(Decision::allow(100, 97, Duration::from_secs(2)).limit(), 100);
+    /// assert_eq!(Decision::unlimited().limit(), Decision::UNLIMITED);
     /// ```
     #[inline]
     pub const fn limit(&self) -> u64 {
@@ -224,7 +234,9 @@ impl Decision {
     /// How much would still be allowed now, after this decision.
     ///
     /// ```
-    /// assert_eq!(tollgate_core::Decision::unlimited().remaining(), u64::MAX);
+    /// use std::time::Duration;
+    /// use tollgate_core::Decision;
+    /// assert_eq!(Decision::allow(100, 97, Duration::from_secs(2)).remaining(), 97);
     /// ```
     #[inline]
     pub const fn remaining(&self) -> u64 {
@@ -235,7 +247,9 @@ impl Decision {
     ///
     /// ```
     /// use std::time::Duration;
-    /// assert_eq!(tollgate_core::Decision::unlimited().reset_after(), Duration::ZERO);
+    /// use tollgate_core::Decision;
+    /// let decision = Decision::allow(100, 97, Duration::from_millis(1_800));
+    /// assert_eq!(decision.reset_after(), Duration::from_millis(1_800), "three tokens of 600 ms");
     /// ```
     #[inline]
     pub const fn reset_after(&self) -> Duration {
@@ -246,7 +260,14 @@ impl Decision {
     ///
     /// ```
     /// use std::time::Duration;
-    /// assert_eq!(tollgate_core::Decision::unlimited().delay(), Duration::ZERO);
+    /// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
+    /// let limit = Limit::leaky_shape("10/s", 5)?;
+    /// let machine = limit.machine(Anchor::default()).expect("a word is enough");
+    /// let first = machine.step(Word::REST, Tick::ZERO, 1, Phase::default());
+    /// let second = machine.step(first.word, Tick::ZERO, 1, Phase::default());
+    /// assert_eq!(first.decision.delay(), Duration::ZERO);
+    /// assert_eq!(second.decision.delay(), Duration::from_millis(100));
+    /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     #[inline]
     pub const fn delay(&self) -> Duration {
@@ -259,7 +280,12 @@ impl Decision {
     /// When to try again; `None` if the request was allowed.
     ///
     /// ```
-    /// assert_eq!(tollgate_core::Decision::unlimited().retry(), None);
+    /// use std::time::Duration;
+    /// use tollgate_core::{Decision, Retry};
+    /// let minute = Duration::from_secs(60);
+    /// let denied = Decision::deny(5, 2, minute, Retry::Never);
+    /// assert_eq!(denied.retry(), Some(Retry::Never), "it cost more than five");
+    /// assert_eq!(Decision::allow(5, 2, minute).retry(), None);
     /// ```
     pub const fn retry(&self) -> Option<Retry> {
         match self.verdict() {
@@ -272,7 +298,12 @@ impl Decision {
     /// allowed, or if waiting does not help: see [`retry`](Self::retry).
     ///
     /// ```
-    /// assert_eq!(tollgate_core::Decision::unlimited().retry_after(), None);
+    /// use std::time::Duration;
+    /// use tollgate_core::{Decision, Retry};
+    /// let (minute, wait) = (Duration::from_secs(60), Duration::from_secs(12));
+    /// let denied = Decision::deny(5, 0, minute, Retry::After(wait));
+    /// assert_eq!(denied.retry_after(), Some(wait));
+    /// assert_eq!(Decision::deny(5, 2, minute, Retry::Never).retry_after(), None);
     /// ```
     #[inline]
     pub const fn retry_after(&self) -> Option<Duration> {

@@ -48,8 +48,13 @@ pub enum QuotaError {
         text: String,
     },
     /// The period is too short or too long.
-    #[error("a period lasts from {min:?} to {} days", max.as_secs() / 86_400)]
+    #[error(
+        "`{text}` is too short or too long; a period lasts from {min:?} to {} days",
+        max.as_secs() / 86_400
+    )]
     PeriodOutOfRange {
+        /// What was given.
+        text: String,
         /// The shortest period.
         min: Duration,
         /// The longest period.
@@ -103,7 +108,7 @@ pub enum LimitError {
     #[error(
         "`{quota}` with a queue of {queue} would take {} days to come to rest, and the most is {} \
          days: that is a queue of {longest}",
-        whole_days(*days), whole_days(*max)
+        whole_days(*takes), whole_days(*max)
     )]
     QueueTooLong {
         /// The quota.
@@ -111,7 +116,7 @@ pub enum LimitError {
         /// The queue.
         queue: u64,
         /// How long it takes until a full queue is empty, and the next can go at once.
-        days: Duration,
+        takes: Duration,
         /// The longest it may take.
         max: Duration,
         /// The longest queue at this quota; 0 if even one that waits would wait for too long.

@@ -9,7 +9,7 @@ use crate::algorithm::{
     Bucket, CalendarStart, FixedWindow, Grid, Kind, LogRule, Machine, Shape, SlidingCounter,
     TokenBucket,
 };
-use crate::error::{LimitError, QuotaError};
+use crate::error::LimitError;
 use crate::quota::{Quota, Rate, Unit};
 use crate::time::Anchor;
 
@@ -22,6 +22,8 @@ use crate::time::Anchor;
 ///
 /// let limit = Limit::token_bucket("100/min burst 20")?;
 /// assert_eq!(limit.to_string(), "token bucket of 100/min burst 20");
+/// let billed = Limit::billing_month("5M/month", "Europe/Berlin", 15)?;
+/// assert_eq!(billed.to_string(), "calendar window of 5M/month from day 15 in Europe/Berlin");
 /// assert!(Limit::fixed_window("100/min burst 20").is_err(), "a window has no burst");
 /// # Ok::<(), tollgate_core::LimitError>(())
 /// ```
@@ -87,8 +89,8 @@ impl Limit {
             Bucket::try_new(quota, rate, queue + 1).map(Algorithm::Shape).map_err(|error| {
                 match error {
                     // The bucket holds the queue and one request that goes at once.
-                    LimitError::BurstTooLarge { days, max, largest, .. } => {
-                        LimitError::QueueTooLong { quota, queue, days, max, longest: largest - 1 }
+                    LimitError::BurstTooLarge { days: takes, max, largest, .. } => {
+                        LimitError::QueueTooLong { quota, queue, takes, max, longest: largest - 1 }
                     }
                     error => error,
                 }
@@ -359,11 +361,22 @@ impl Limit {
     }
 }
 
+/// All that makes the limit what it is: limits that differ read differently.
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.algorithm {
-            Algorithm::Unlimited => f.pad("unlimited"),
-            _ => write!(f, "{} of {}", self.algorithm_name(), self.quota),
+        if matches!(self.algorithm, Algorithm::Unlimited) {
+            return f.pad("unlimited");
+        }
+        write!(f, "{} of {}", self.algorithm_name(), self.quota)?;
+        match &self.algorithm {
+            Algorithm::Shape(bucket) => write!(f, " with a queue of {}", bucket.tokens() - 1),
+            Algorithm::Calendar { start, zone, .. } => {
+                if let CalendarStart::Month { day: day @ 2.. } = start {
+                    write!(f, " from day {day}")?;
+                }
+                write!(f, " in {}", zone.iana_name().unwrap_or("UTC"))
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -386,11 +399,21 @@ impl TryFrom<&str> for Limit {
     }
 }
 
-impl TryFrom<&str> for Quota {
-    type Error = QuotaError;
+/// A quota alone means a token bucket.
+impl TryFrom<String> for Limit {
+    type Error = LimitError;
 
-    fn try_from(text: &str) -> Result<Self, QuotaError> {
-        text.parse()
+    fn try_from(quota: String) -> Result<Self, LimitError> {
+        Self::token_bucket(quota)
+    }
+}
+
+/// A quota alone means a token bucket.
+impl TryFrom<&String> for Limit {
+    type Error = LimitError;
+
+    fn try_from(quota: &String) -> Result<Self, LimitError> {
+        Self::token_bucket(quota)
     }
 }
 

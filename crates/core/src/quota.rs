@@ -87,6 +87,28 @@ impl Quota {
         Ok(Self(Some(Rate { burst: Some(burst), ..rate })))
     }
 
+    /// Reads a count as quotas write it: a whole number, with `k`, `M` or `G` for thousands,
+    /// millions or billions. It may be 0, or more than a quota takes.
+    ///
+    /// ```
+    /// use tollgate_core::Quota;
+    /// assert_eq!(Quota::parse_count("10k")?, 10_000);
+    /// assert!(Quota::parse_count("1.5k").is_err());
+    /// # Ok::<(), tollgate_core::QuotaError>(())
+    /// ```
+    pub fn parse_count(text: &str) -> Result<u64, QuotaError> {
+        let (digits, factor) = SUFFIXES
+            .iter()
+            .find_map(|(suffix, factor)| Some((text.strip_suffix(*suffix)?, *factor)))
+            .unwrap_or((text, 1));
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(QuotaError::NotACount { text: text.into() });
+        }
+        let too_large = QuotaError::CountTooLarge { max: Self::MAX_COUNT };
+        let Ok(number) = digits.parse::<u64>() else { return Err(too_large) };
+        number.checked_mul(factor).ok_or(too_large)
+    }
+
     /// The numbers, or `None` if there is no limit.
     ///
     /// ```
@@ -183,7 +205,7 @@ impl Period {
         let nanos = u64::from(times).saturating_mul(unit.nanos());
         let span = Duration::from_nanos(nanos);
         if span < Self::MIN || span > Self::MAX {
-            return Err(QuotaError::PeriodOutOfRange { min: Self::MIN, max: Self::MAX });
+            return Err(Self::out_of_range(format!("{times}{unit}")));
         }
         Ok(Self { times, unit })
     }
@@ -214,6 +236,10 @@ impl Period {
     /// ```
     pub const fn as_duration(self) -> Duration {
         Duration::from_nanos(self.nanos())
+    }
+
+    fn out_of_range(text: String) -> QuotaError {
+        QuotaError::PeriodOutOfRange { text, min: Self::MIN, max: Self::MAX }
     }
 
     pub(crate) const fn nanos(self) -> u64 {
@@ -299,9 +325,7 @@ impl FromStr for Period {
         let (number, unit) = text.split_at(digits);
         let times = match number {
             "" => 1,
-            _ => number
-                .parse()
-                .map_err(|_| QuotaError::PeriodOutOfRange { min: Self::MIN, max: Self::MAX })?,
+            _ => number.parse().map_err(|_| Self::out_of_range(text.into()))?,
         };
         Self::new(times, unit.trim().parse()?)
     }
@@ -322,11 +346,35 @@ impl FromStr for Quota {
         let Some((count, period)) = quota.split_once('/') else {
             return Err(QuotaError::NotAQuota { text: text.into() });
         };
-        let quota = Self::new(parse_count(count.trim())?, period.parse()?)?;
+        let quota = Self::new(Self::parse_count(count.trim())?, period.parse()?)?;
         match burst {
-            Some(burst) => quota.with_burst(parse_count(burst.trim())?),
+            Some(burst) => quota.with_burst(Self::parse_count(burst.trim())?),
             None => Ok(quota),
         }
+    }
+}
+
+impl TryFrom<&str> for Quota {
+    type Error = QuotaError;
+
+    fn try_from(text: &str) -> Result<Self, QuotaError> {
+        text.parse()
+    }
+}
+
+impl TryFrom<String> for Quota {
+    type Error = QuotaError;
+
+    fn try_from(text: String) -> Result<Self, QuotaError> {
+        text.parse()
+    }
+}
+
+impl TryFrom<&String> for Quota {
+    type Error = QuotaError;
+
+    fn try_from(text: &String) -> Result<Self, QuotaError> {
+        text.parse()
     }
 }
 
@@ -368,19 +416,6 @@ impl fmt::Display for Short {
     }
 }
 
-fn parse_count(text: &str) -> Result<u64, QuotaError> {
-    let (digits, factor) = SUFFIXES
-        .iter()
-        .find_map(|(suffix, factor)| Some((text.strip_suffix(*suffix)?, *factor)))
-        .unwrap_or((text, 1));
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(QuotaError::NotACount { text: text.into() });
-    }
-    let too_large = QuotaError::CountTooLarge { max: Quota::MAX_COUNT };
-    let Ok(number) = digits.parse::<u64>() else { return Err(too_large) };
-    number.checked_mul(factor).ok_or(too_large)
-}
-
 fn checked_count(count: u64) -> Result<NonZeroU64, QuotaError> {
     let count = NonZeroU64::new(count).ok_or(QuotaError::ZeroCount)?;
     match count.get() <= Quota::MAX_COUNT {
@@ -413,9 +448,9 @@ mod tests {
         assert!(error("100").contains("100/min"));
         assert!(error("").contains("100/min"));
         assert!(error("100/fortnight").contains("fortnight"));
-        assert!(error("100/0s").contains("period"));
-        assert!(error("100/99999999999s").contains("period"));
-        assert!(error("1/13month").contains("period"));
+        assert!(error("100/0s").contains("`0s`"));
+        assert!(error("100/99999999999s").contains("`99999999999s`"));
+        assert!(error("1/13month").contains("`13month` is too short or too long"));
         assert!(error("100/min burst 0").contains("burst"));
         assert!(error("100/min burst").contains("burst"));
         assert!(error("unlimited burst 5").contains("unlimited"));

@@ -145,10 +145,11 @@ fn quota_errors_say_what_is_wrong_and_what_is_allowed() {
         (
             "1/13month",
             QuotaError::PeriodOutOfRange {
+                text: "13month".into(),
                 min: tollgate_core::Period::MIN,
                 max: tollgate_core::Period::MAX,
             },
-            &["1ms", "366 days"],
+            &["`13month`", "1ms", "366 days"],
         ),
         ("1/s burst 0", QuotaError::ZeroBurst, &["burst", "at least 1"]),
         (
@@ -165,6 +166,63 @@ fn quota_errors_say_what_is_wrong_and_what_is_allowed() {
     let error = Quota::unlimited().with_burst(5).expect_err("it has none");
     assert_eq!(error, QuotaError::UnlimitedBurst);
     assert!(error.to_string().contains("has no burst"));
+}
+
+#[test]
+fn a_period_that_is_out_of_range_is_named_as_it_was_given() {
+    for (quota, period) in
+        [("5/0s", "`0s`"), ("5/ 400 day", "`400day`"), ("5/99999999999 week", "`99999999999 week`")]
+    {
+        let error = quota.parse::<Quota>().expect_err(quota).to_string();
+        assert!(error.contains(period), "{error}");
+    }
+}
+
+#[test]
+fn limits_that_differ_read_differently() {
+    let limits = [
+        Limit::token_bucket("5/day"),
+        Limit::token_bucket("5/day burst 2"),
+        Limit::leaky_police("5/day"),
+        Limit::leaky_police("5/day burst 2"),
+        Limit::leaky_shape("5/day", 7),
+        Limit::leaky_shape("5/day", 8),
+        Limit::fixed_window("5/day"),
+        Limit::fixed_window("5/day").and_then(Limit::jittered),
+        Limit::sliding_window("5/day"),
+        Limit::sliding_log("5/day"),
+        Limit::calendar("5/day", "UTC"),
+        Limit::calendar("5/day", "Europe/Berlin"),
+        Limit::calendar("5/month", "UTC"),
+        Limit::billing_month("5/month", "UTC", 2),
+        Limit::billing_month("5/month", "UTC", 31),
+        Limit::billing_month("5/month", "Europe/Berlin", 31),
+        Limit::token_bucket("unlimited"),
+    ]
+    .map(|limit| limit.expect("it is a limit"));
+    for (index, limit) in limits.iter().enumerate() {
+        for other in &limits[..index] {
+            assert_ne!(limit.to_string(), other.to_string());
+        }
+    }
+    let text = |limit: Result<Limit, LimitError>| limit.expect("it is a limit").to_string();
+    assert_eq!(text(Limit::leaky_shape("5/s", 7)), "shaping leaky bucket of 5/s with a queue of 7");
+    assert_eq!(text(Limit::calendar("5/day", "etc/UTC")), "calendar window of 5/day in Etc/UTC");
+    assert_eq!(
+        text(Limit::billing_month("5/month", "UTC", 1)),
+        text(Limit::calendar("5/month", "UTC")),
+        "they are the same limit"
+    );
+}
+
+#[test]
+fn texts_of_all_kinds_are_quotas() {
+    let text = String::from("5/s burst 2");
+    let limit = Limit::token_bucket("5/s burst 2");
+    assert_eq!(Limit::token_bucket(&text), limit);
+    assert_eq!(Limit::try_from(&text), limit);
+    assert_eq!(Limit::try_from(text.clone()), limit);
+    assert_eq!(Limit::token_bucket(text), limit);
 }
 
 #[test]
