@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tollgate_core::{Anchor, Tick, Wall};
 
-use crate::logs::lock;
+use crate::shards::lock;
 
 /// Where decisions get their time from.
 ///

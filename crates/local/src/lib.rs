@@ -27,6 +27,7 @@ mod logs;
 mod memory;
 mod permits;
 mod prefetch;
+mod shards;
 mod sketch;
 mod sync;
 mod table;

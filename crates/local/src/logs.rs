@@ -4,20 +4,17 @@
 //! payments, not every request. Where the memory is used up, keys that have a log go on in the
 //! entries they have, and new keys share one log per shard. Both count too high, never too low.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use tollgate_core::{Decision, Log, LogRule, Tick};
 
 use crate::counter::Refresh;
 use crate::counters::Pressure;
 use crate::key::KeyHash;
+use crate::shards::{ByHash, Shards};
 
 pub(crate) struct Logs {
     rule: LogRule,
     salt: u64,
-    shards: Box<[Mutex<Shard>]>,
+    shards: Shards<Shard>,
 }
 
 #[derive(Default)]
@@ -34,17 +31,14 @@ struct Shard {
     promoted: u64,
 }
 
-/// A map whose keys are hashes already.
-pub(crate) type ByHash<T> = HashMap<KeyHash, T, BuildHasherDefault<Hashed>>;
-
 const SHARDS: usize = 64;
 
 impl Logs {
     /// Logs of at most `entries` requests in all.
     pub(crate) fn new(rule: LogRule, entries: usize, salt: u64) -> Self {
         let max = (entries / SHARDS).max(Self::MIN_ENTRIES);
-        let shard = || Mutex::new(Shard { max, ..Shard::default() });
-        Self { rule, salt, shards: (0..SHARDS).map(|_| shard()).collect() }
+        let shards = Shards::new(SHARDS, || Shard { max, ..Shard::default() });
+        Self { rule, salt, shards }
     }
 
     const MIN_ENTRIES: usize = 16;
@@ -58,7 +52,7 @@ impl Logs {
         refresh: Refresh<'_>,
     ) -> Decision {
         let key = key.salted(self.salt);
-        let mut shard = self.shard(key);
+        let mut shard = self.shards.of(key);
         // The log may have been dropped at rest since the caller looked at its clock: without one,
         // the time is taken while nobody can drop any.
         if !shard.logs.contains_key(&key) {
@@ -70,8 +64,9 @@ impl Logs {
     pub(crate) fn peek(&self, key: KeyHash, cost: u64, now: Tick) -> Decision {
         let mut decision = None;
         self.change(key, |log| decision = Some(log.peek(self.rule, now, cost)));
-        decision
-            .unwrap_or_else(|| self.shard(key.salted(self.salt)).common.peek(self.rule, now, cost))
+        decision.unwrap_or_else(|| {
+            self.shards.of(key.salted(self.salt)).common.peek(self.rule, now, cost)
+        })
     }
 
     pub(crate) fn refund(&self, key: KeyHash, cost: u64) {
@@ -82,19 +77,18 @@ impl Logs {
         let found = self.change(key, |log| log.undo(then, cost));
         if !found {
             // Requests of one moment are alike, so the common log can give one back.
-            self.shard(key.salted(self.salt)).common.undo(then, cost);
+            self.shards.of(key.salted(self.salt)).common.undo(then, cost);
         }
     }
 
     pub(crate) fn reset(&self, key: KeyHash, now: Tick) -> bool {
         let found = self.change(key, |log| *log = Log::default());
-        found || self.shard(key.salted(self.salt)).common.is_at_rest(self.rule, now)
+        found || self.shards.of(key.salted(self.salt)).common.is_at_rest(self.rule, now)
     }
 
     pub(crate) fn pressure(&self) -> Pressure {
         let mut pressure = Pressure::default();
-        for shard in &self.shards {
-            let shard = lock(shard);
+        for shard in self.shards.iter() {
             pressure.overflowed += shard.overflowed;
             pressure.promoted += shard.promoted;
             pressure.memory += shard.used * size_of::<(u64, u64)>();
@@ -105,17 +99,13 @@ impl Logs {
     /// Changes the log of a key in a way that frees memory, if at all. `false` if it has none.
     fn change(&self, key: KeyHash, change: impl FnOnce(&mut Log)) -> bool {
         let key = key.salted(self.salt);
-        let mut shard = self.shard(key);
+        let mut shard = self.shards.of(key);
         let Some(log) = shard.logs.get_mut(&key) else { return false };
         let before = log.entries();
         change(log);
         let freed = before - log.entries();
         shard.used -= freed;
         true
-    }
-
-    fn shard(&self, key: KeyHash) -> MutexGuard<'_, Shard> {
-        lock(&self.shards[(key.0 >> 32) as usize % SHARDS])
     }
 }
 
@@ -167,30 +157,5 @@ impl Shard {
             true => now.after(rule.window() / 16),
             false => now,
         };
-    }
-}
-
-/// A shard is a plain value: whoever panicked while it was locked left it whole.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Passes on a key that is a hash already.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
     }
 }

@@ -1,14 +1,14 @@
 //! The home of permits: so many of each key at once.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tollgate_core::{Decision, LimitError, Permit, Permits, Retry, Tick};
 
 use crate::key::KeyHash;
-use crate::logs::{ByHash, lock};
+use crate::shards::{ByHash, Shards};
 
 /// Limits how many requests of one key are under way at once.
 ///
@@ -38,7 +38,7 @@ struct Home {
     /// Permits that may be out over all keys, and those that are.
     room: usize,
     out: AtomicUsize,
-    shards: Box<[Mutex<Shard>]>,
+    shards: Shards<Shard>,
 }
 
 #[derive(Debug, Default)]
@@ -92,7 +92,7 @@ impl Concurrency {
         if room == 0 {
             return Err(too_few("the room for permits", 0, u64::MAX));
         }
-        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        let shards = Shards::new(SHARDS, Shard::default);
         let (expires, out) = (AtomicU64::new(0), AtomicUsize::new(0));
         Ok(Self { home: Arc::new(Home { max, expires, room, out, shards }) })
     }
@@ -140,7 +140,7 @@ impl Concurrency {
     pub fn acquire(&self, key: KeyHash, now: Tick) -> Result<Held, Decision> {
         let home = &self.home;
         let expires = home.expires();
-        let mut shard = home.shard(key);
+        let mut shard = home.shards.of(key);
         if home.out.load(Ordering::Relaxed) >= home.room
             && let Some(expires) = expires
             && now >= shard.next_sweep
@@ -174,7 +174,7 @@ impl Concurrency {
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     pub fn out(&self, key: KeyHash, now: Tick) -> usize {
-        let mut shard = self.home.shard(key);
+        let mut shard = self.home.shards.of(key);
         let Some(permits) = shard.keys.get_mut(&key) else { return 0 };
         let before = permits.held();
         let left = permits.out(now);
@@ -189,15 +189,11 @@ impl Concurrency {
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     pub fn turned_away(&self) -> u64 {
-        self.home.shards.iter().map(|shard| lock(shard).turned_away).sum()
+        self.home.shards.iter().map(|shard| shard.turned_away).sum()
     }
 }
 
 impl Home {
-    fn shard(&self, key: KeyHash) -> MutexGuard<'_, Shard> {
-        lock(&self.shards[(key.0 >> 32) as usize % SHARDS])
-    }
-
     fn expires(&self) -> Option<Duration> {
         match self.expires.load(Ordering::Relaxed) {
             0 => None,
@@ -226,7 +222,7 @@ impl Shard {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let mut shard = self.home.shard(self.key);
+        let mut shard = self.home.shards.of(self.key);
         let Some(permits) = shard.keys.get_mut(&self.key) else { return };
         let back = permits.give_back(self.permit);
         if permits.held() == 0 {

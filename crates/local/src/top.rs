@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::key::KeyHash;
-use crate::logs::lock;
+use crate::shards::lock;
 
 /// A key that comes often.
 ///

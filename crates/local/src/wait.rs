@@ -4,7 +4,6 @@
 //! come, and only then. So whoever gives up waiting has spent nothing, and those behind move up.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
@@ -13,7 +12,7 @@ use tollgate_core::Decision;
 use crate::clock::Timer;
 use crate::counters::{Counters, Due};
 use crate::key::KeyHash;
-use crate::logs::{ByHash, lock};
+use crate::shards::{ByHash, Shards};
 
 /// Why a request was not let through in the end. It has spent nothing.
 ///
@@ -63,7 +62,7 @@ pub struct WaitingRoom {
     max: usize,
     /// How many wait, over all keys.
     waiting: AtomicUsize,
-    queues: Box<[Mutex<ByHash<Queue>>]>,
+    queues: Shards<ByHash<Queue>>,
 }
 
 #[derive(Debug, Default)]
@@ -95,7 +94,7 @@ impl WaitingRoom {
     /// assert_eq!(tollgate_local::WaitingRoom::new(10).waiting(), 0);
     /// ```
     pub fn new(max: usize) -> Self {
-        let queues = (0..SHARDS).map(|_| Mutex::default()).collect();
+        let queues = Shards::new(SHARDS, ByHash::default);
         Self { max, waiting: AtomicUsize::new(0), queues }
     }
 
@@ -161,7 +160,7 @@ impl WaitingRoom {
     }
 
     fn join(&self, key: KeyHash) -> Result<Ticket<'_>, WaitError> {
-        let mut queues = lock(self.shard(key));
+        let mut queues = self.queues.of(key);
         let waiters = queues.get(&key).map_or(0, |queue| queue.waiters.len());
         // One is always let in: it may not have to wait at all.
         if waiters >= self.max.max(1) {
@@ -177,15 +176,11 @@ impl WaitingRoom {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         Ok(Ticket { room: self, key, number })
     }
-
-    fn shard(&self, key: KeyHash) -> &Mutex<ByHash<Queue>> {
-        &self.queues[(key.0 >> 32) as usize % SHARDS]
-    }
 }
 
 impl Ticket<'_> {
     fn poll_head(&self, context: &Context<'_>) -> Poll<()> {
-        let mut queues = lock(self.room.shard(self.key));
+        let mut queues = self.room.queues.of(self.key);
         let Some(queue) = queues.get_mut(&self.key) else { return Poll::Ready(()) };
         match queue.waiters.binary_search_by_key(&self.number, |waiter| waiter.number) {
             Ok(0) | Err(_) => Poll::Ready(()),
@@ -199,7 +194,7 @@ impl Ticket<'_> {
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        let mut queues = lock(self.room.shard(self.key));
+        let mut queues = self.room.queues.of(self.key);
         self.room.waiting.fetch_sub(1, Ordering::Relaxed);
         let Some(queue) = queues.get_mut(&self.key) else { return };
         if let Ok(place) = queue.waiters.binary_search_by_key(&self.number, |it| it.number) {
