@@ -194,7 +194,9 @@ impl ManualClock {
         let later = |nanos| Some(Tick::from_nanos(nanos).after(span).as_nanos());
         // `later` always answers, so this cannot fail.
         let _ = self.nanos.fetch_update(Ordering::AcqRel, Ordering::Acquire, later);
-        lock(&self.sleepers).drain(..).for_each(Waker::wake);
+        // Whoever is woken may sleep again at once, on this thread: the lock must be free by then.
+        let sleepers = std::mem::take(&mut *lock(&self.sleepers));
+        sleepers.into_iter().for_each(Waker::wake);
     }
 }
 

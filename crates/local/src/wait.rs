@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use tollgate_core::Decision;
+use tollgate_core::{Decision, Tick};
 
 use crate::clock::Timer;
 use crate::counters::{Counters, Due};
@@ -38,6 +38,9 @@ pub enum WaitError {
     /// The request costs more than the limit can ever hold.
     #[error("the request costs more than the limit can ever hold: waiting does not help")]
     NeverFits,
+    /// The clock has reached its last tick, and the time of the request will not come.
+    #[error("the clock stands still at its last tick: waiting does not help")]
+    ClockEnded,
 }
 
 /// Those who wait for the counters of one limit.
@@ -141,8 +144,11 @@ impl WaitingRoom {
         let ticket = self.join(key)?;
         std::future::poll_fn(|context| ticket.poll_head(context)).await;
         loop {
-            match counters.due(key, cost, clock.now()) {
+            let now = clock.now();
+            match counters.due(key, cost, now) {
                 Due::Never => return Err(WaitError::NeverFits),
+                // There is no later moment to wake up at: this would go round for ever.
+                Due::After(_) if now == Tick::MAX => return Err(WaitError::ClockEnded),
                 Due::After(span) => clock.sleep(span).await,
                 Due::Now => {
                     let decision = counters.check(key, cost, clock);

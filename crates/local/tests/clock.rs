@@ -10,11 +10,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tollgate_core::{Anchor, Limit, Tick, Wall};
-use tollgate_local::{Clock, Counters, Key, KeyHash, ManualClock, Seed, SystemClock, Table};
+use tollgate_local::{Clock, Counters, Key, KeyHash, ManualClock, Seed, SystemClock, Table, Timer};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -109,6 +110,33 @@ fn a_manual_clock_stops_at_the_last_tick() {
     clock.advance(Duration::MAX);
     clock.advance(SECOND);
     assert_eq!(clock.now(), Tick::MAX);
+}
+
+/// Goes back to sleep as soon as it is woken, on the thread that woke it.
+struct Sleepy {
+    clock: ManualClock,
+    woken: AtomicU64,
+}
+
+impl Wake for Sleepy {
+    fn wake(self: Arc<Self>) {
+        self.woken.fetch_add(1, Ordering::Relaxed);
+        let mut sleep = self.clock.sleep(SECOND);
+        let waker = Waker::from(self);
+        assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+}
+
+/// Sleepers were woken under the lock that they need to sleep again.
+#[test]
+fn whoever_a_manual_clock_wakes_may_sleep_again_at_once() {
+    let clock = ManualClock::new();
+    let sleepy = Arc::new(Sleepy { clock: clock.clone(), woken: AtomicU64::new(0) });
+    Arc::clone(&sleepy).wake();
+    for woken in 1..5 {
+        assert_eq!(sleepy.woken.load(Ordering::Relaxed), woken);
+        clock.advance(SECOND);
+    }
 }
 
 #[test]

@@ -245,6 +245,29 @@ async fn what_never_fits_is_refused_at_its_turn() {
     assert!(fits.is_ok());
 }
 
+/// A wait that was never over went round without a pause, since time had stopped.
+#[tokio::test]
+async fn when_time_has_come_to_its_end_nobody_waits() {
+    for limit in [Limit::token_bucket("1/s").unwrap(), Limit::sliding_log("1/s").unwrap()] {
+        let place = Place::new(&limit, 100);
+        place.clock.advance(Duration::MAX);
+        assert!(place.comes(0, 0).await.unwrap().is_ok(), "there is something left");
+        assert_eq!(place.comes(1, 0).await.unwrap(), Err(WaitError::ClockEnded));
+        assert_eq!((place.room.waiting(), place.queues()), (0, 0));
+    }
+}
+
+#[tokio::test]
+async fn whoever_waits_when_time_comes_to_its_end_is_told() {
+    let place = Place::per_second(100);
+    assert!(place.comes(0, 0).await.unwrap().is_ok());
+    place.clock.advance(Tick::MAX.since(Tick::ZERO) - SECOND / 2);
+    assert!(place.comes(1, 0).await.unwrap().is_ok());
+    let late = place.comes(2, 0);
+    place.passes(SECOND).await;
+    assert_eq!(late.await.unwrap(), Err(WaitError::ClockEnded));
+}
+
 #[tokio::test]
 async fn a_large_request_is_not_overtaken_by_small_ones() {
     let place = Place::new(&Limit::token_bucket("10/s").unwrap(), 100);
