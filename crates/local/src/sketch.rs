@@ -6,13 +6,15 @@
 use tollgate_core::{Decision, Phase, Tick, Word};
 
 use crate::key::{KeyHash, MULTIPLIER};
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::table::{Spend, Stepping};
 
 pub(crate) struct Sketch {
     cells: Box<[AtomicU64]>,
     /// All cells are at rest at this word's time.
     quiet_from: AtomicU64,
+    /// Whether a key that was counted elsewhere has ever come into a cell.
+    joined: AtomicBool,
 }
 
 impl Sketch {
@@ -20,6 +22,7 @@ impl Sketch {
         Self {
             cells: (0..cells.max(1)).map(|_| AtomicU64::new(0)).collect(),
             quiet_from: AtomicU64::new(0),
+            joined: AtomicBool::new(false),
         }
     }
 
@@ -55,9 +58,40 @@ impl Sketch {
         if word.is_at_rest(now) { Word::REST } else { word }
     }
 
-    /// Changes the key's cell by `change`, which must not take from other keys.
-    pub(crate) fn update(&self, hash: KeyHash, change: impl Fn(Word) -> Word) {
-        let change = |bits| Some(change(word(bits)).bits());
+    /// Takes back from the key's cell what was spent there, by `undo`. Not once a key has
+    /// [joined](Self::join) a cell: what is taken back could be in part what that one has spent.
+    /// If it did so just now, `redo` spends it again.
+    pub(crate) fn undo(
+        &self,
+        hash: KeyHash,
+        undo: impl Fn(Word) -> Word,
+        redo: impl Fn(Word) -> Word,
+    ) {
+        if self.joined.load(Ordering::Acquire) {
+            return;
+        }
+        self.change(hash, undo);
+        // Whoever joins says so first, so either that is seen here, or the change there.
+        fence(Ordering::SeqCst);
+        if self.joined.load(Ordering::Acquire) {
+            self.change(hash, redo);
+        }
+    }
+
+    /// Makes the key's cell know as well what the key has spent elsewhere; `join` adds it to the
+    /// cell's state.
+    pub(crate) fn join(&self, hash: KeyHash, join: impl Fn(Word) -> Word) {
+        self.joined.store(true, Ordering::Release);
+        fence(Ordering::SeqCst);
+        self.change(hash, join);
+    }
+
+    fn change(&self, hash: KeyHash, change: impl Fn(Word) -> Word) {
+        let change = |bits| {
+            let changed = change(word(bits));
+            self.raise_quiet(changed);
+            Some(changed.bits())
+        };
         // `change` always answers, so this cannot fail.
         let _ = self.cell(hash).fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
     }
@@ -84,14 +118,21 @@ impl Sketch {
         Phase((self.index(hash) as u64).wrapping_mul(MULTIPLIER))
     }
 
+    /// Whether two keys are counted in one cell.
+    pub(crate) fn is_shared(&self, one: KeyHash, two: KeyHash) -> bool {
+        self.index(one) == self.index(two)
+    }
+
     fn cell(&self, hash: KeyHash) -> &AtomicU64 {
         &self.cells[self.index(hash)]
     }
 
-    /// The high bits choose the line of a key, so others are turned to the front here.
+    /// From what a line knows of its keys, so that one that loses its slot finds its cell: the tag,
+    /// whose lowest bit is always set.
     #[inline]
     fn index(&self, hash: KeyHash) -> usize {
-        ((u128::from(hash.0.rotate_left(17)) * self.cells.len() as u128) >> 64) as usize
+        let tag = u64::from(hash.0 as u32 >> 1);
+        ((u128::from(tag) * self.cells.len() as u128) >> 31) as usize
     }
 }
 

@@ -78,3 +78,30 @@ fn whoever_spends_in_the_sketch_tells_all_who_claim_a_slot_for_the_key() {
         });
     }
 }
+
+/// A key that comes often takes the slot of one that has spent less, which spends at the same time.
+#[test]
+fn a_key_that_is_displaced_while_it_spends_is_not_forgotten() {
+    // Some of these are not counted together with the heavy one where they have no slot.
+    for light in 0..4 {
+        explore(move || {
+            let table = table(2);
+            let hourly = counters(&table, "2/h", 1);
+            // Both slots are taken, one by a key as heavy as any, and the other heavy one has come
+            // once.
+            for key in [light, light + 10, light + 10, 9] {
+                spend(&hourly, key, START)();
+            }
+            let heavy = thread::spawn(spend(&hourly, 9, START));
+            let both = Arc::clone(&hourly);
+            let other = thread::spawn(move || {
+                u64::from(both.check_at(light.hash(&Seed::new(7)), 2, START).is_allowed())
+            });
+            let mut passed = [1 + heavy.join().unwrap(), 1 + 2 * other.join().unwrap()];
+            for (passed, key) in passed.iter_mut().zip([9, light]) {
+                *passed += spend(&hourly, key, START)() + spend(&hourly, key, START)();
+            }
+            assert!(passed.iter().all(|passed| *passed <= 2), "{passed:?} passed");
+        });
+    }
+}

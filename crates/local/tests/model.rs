@@ -272,6 +272,18 @@ proptest! {
             pair.follow(event)?;
         }
     }
+
+    #[test]
+    fn where_heavy_keys_take_the_slots_of_light_ones_nobody_gets_more_than_alone(
+        limit in limits(),
+        events in prop::collection::vec(crowded_events(40), 0..200),
+    ) {
+        let keys: Vec<_> = (0..40).collect();
+        let mut pair = Pair::new(&limit, Table::with_memory(128).unwrap(), &keys);
+        for event in &events {
+            pair.follow(event)?;
+        }
+    }
 }
 
 #[test]

@@ -10,7 +10,8 @@
 //!   a slot at rest?  yes: claim it, take over what the sketch knows of the key, publish
 //!      | no
 //!   sketch --------> decide in a cell shared with others, and tell whoever is claiming a slot
-//!                    for the same key at the same time
+//!      |             for the same key at the same time
+//!   heavy? --------> takes the slot of the lightest of its neighbours, which goes to the sketch
 //! ```
 //!
 //! # Why nothing is under-counted
@@ -26,14 +27,20 @@
 //! takes its spending back, and asks there. Of several claims it nudges all: any of them may be
 //! the one that is published.
 //!
+//! *A key that loses its slot to a heavier one is not forgotten.* What it has spent is added to its
+//! cell before the slot is claimed, and the claim fails if it has spent more in the meantime.
+//!
 //! *A key at rest is no key.* A claimer takes the time after it holds the slot, and whoever goes
 //! to the sketch after having looked for a slot, so nobody who is late brings an older time to a
 //! key whose state was dropped at a later one. A claimer that backs out leaves the slot to nobody:
 //! the key that had it may have another one by then.
 
 mod batch;
+mod overflow;
 
 pub(crate) use batch::Batch;
+
+use overflow::Heavy;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,10 +51,10 @@ use crate::clock::Clock;
 use crate::counters::Pressure;
 use crate::key::KeyHash;
 use crate::loan::{self, Borrower, Spending};
-use crate::sketch::{Sketch, Spent};
+use crate::sketch::Sketch;
 use crate::sync::pause;
 use crate::table::{
-    Attempt, Failed, Found, Line, Place, SLOTS, Spend, Spot, Stepping, Table, Tag, Vacancy,
+    Attempt, Failed, Found, Line, Owner, Place, SLOTS, Spend, Spot, Stepping, Table, Tag, Vacancy,
 };
 
 /// Where a decision that puts a key into a slot gets a fresh time from.
@@ -60,7 +67,10 @@ pub(crate) struct Counter {
     usual: Usual,
     /// Keeps the keys of different limits apart.
     salt: u64,
+    /// Whose the slots are.
+    owner: Owner,
     sketch: Sketch,
+    heavy: Heavy,
     borrower: Borrower,
     overflowed: AtomicU64,
     promoted: AtomicU64,
@@ -82,7 +92,9 @@ impl Counter {
             usual: machine.usual(),
             machine,
             salt,
-            sketch: Sketch::with_cells(if cfg!(loom) { 1 } else { cells }),
+            owner: table.new_owner(),
+            heavy: Heavy::default(),
+            sketch: Sketch::with_cells(if cfg!(loom) { 2 } else { cells }),
             borrower: Borrower::new(),
             overflowed: AtomicU64::new(0),
             promoted: AtomicU64::new(0),
@@ -168,7 +180,8 @@ impl Counter {
         let phase = self.sketch.phase(hash);
         let undone = |word| self.machine.undo(word, then, refresh(), cost, phase);
         if !self.rewrite(hash, undone) {
-            self.sketch.update(hash, undone);
+            let redone = |word| self.machine.charge(word, refresh(), cost, phase);
+            self.sketch.undo(hash, undone, redone);
         }
         self.borrower.recall();
     }
@@ -418,7 +431,7 @@ impl Counter {
         spend: &Spend<'_>,
     ) -> Decision {
         let mut known = Word::REST;
-        let decision = line.publish(vacancy.slot, place.tag, || {
+        let decision = line.publish(vacancy.slot, place.tag, self.owner, || {
             known = self.sketch.read(hash, spend.now);
             spend.step(known)
         });
@@ -427,44 +440,11 @@ impl Counter {
         }
         decision
     }
+}
 
-    /// Decides in the sketch, and makes sure that whoever is claiming a slot for the key knows of
-    /// it. `None` if the key has got a slot by then: that decides.
-    #[cold]
-    fn in_sketch(
-        &self,
-        place: Place<'_>,
-        hash: KeyHash,
-        spend: &mut Spend<'_>,
-        refresh: Refresh<'_>,
-    ) -> Option<Decision> {
-        // The key may have had a slot, and lost it at rest, since the caller read its clock.
-        spend.now = spend.now.max(refresh());
-        let (decision, spent) = self.sketch.spend(hash, spend);
-        if spent == Spent::Something && !Self::tell_claimers(place) {
-            let Spend { machine, now: then, cost, phase } = *spend;
-            // The time is taken after the state, so it is later than all that the state knows of.
-            self.sketch.update(hash, |word| machine.undo(word, then, refresh(), cost, phase));
-            return None;
-        }
-        self.overflowed.fetch_add(1, Ordering::Relaxed);
-        Some(decision)
-    }
-
-    /// Asks all who are claiming a slot for the key for another look at the sketch. `false` if the
-    /// key has a slot already.
-    fn tell_claimers(place: Place<'_>) -> bool {
-        for spot in Place::spots() {
-            let line = place.line(spot);
-            loop {
-                match place.found(spot) {
-                    Some(Found::Owned(_)) => return false,
-                    Some(Found::Claimed(_, claim)) if !line.nudge(spot.slot, claim) => {}
-                    _ => break,
-                }
-            }
-        }
-        true
+impl Drop for Counter {
+    fn drop(&mut self) {
+        self.table.give_back(self.owner);
     }
 }
 

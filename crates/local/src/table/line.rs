@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   0       8       16      24      32      40   44   48   52   56   60   64
-//!   | state | state | state | state | state | tag| tag| tag| tag| tag|free|
+//!   | state | state | state | state | state | tag| tag| tag| tag| tag|owners|
 //! ```
 //!
 //! A slot belongs to the key whose tag it carries. Its state is a [`Word`], or a *claim*: then it
@@ -14,6 +14,7 @@
 
 use tollgate_core::{Decision, Step, Tick, Word};
 
+use crate::key::KeyHash;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::table::Stepping;
 
@@ -25,6 +26,8 @@ pub(crate) const SLOTS: usize = if cfg!(loom) { 1 } else { 5 };
 pub(crate) struct Line {
     states: [AtomicU64; SLOTS],
     tags: [AtomicU32; SLOTS],
+    /// Six bits for each slot: whose counters its key belongs to.
+    owners: AtomicU32,
 }
 
 #[cfg(not(loom))]
@@ -33,6 +36,26 @@ const _: () = assert!(size_of::<Line>() == 64);
 /// The part of a key's hash that its slot carries. Never 0, which no key has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tag(u32);
+
+/// The counters of a limit, as slots know them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner(u32);
+
+impl Owner {
+    /// One of too many to be told apart.
+    pub(crate) const ANY: Self = Self((1 << Self::BITS) - 1);
+
+    const BITS: usize = 6;
+
+    /// The owner of this number, which is less than [`ANY`](Self::ANY)'s.
+    pub(crate) const fn numbered(number: u32) -> Self {
+        Self(number % Self::ANY.0)
+    }
+
+    pub(crate) const fn number(self) -> u32 {
+        self.0
+    }
+}
 
 /// Why a line could not be used to decide.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,11 +80,11 @@ pub(crate) struct Own<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Claim(u64);
 
-/// A slot at rest, free to be claimed.
+/// A slot that may be claimed, as long as its state is this.
 #[derive(Clone, Copy)]
 pub(crate) struct Vacancy {
     pub(crate) slot: usize,
-    word: Word,
+    pub(crate) word: Word,
 }
 
 /// How full a line is.
@@ -83,6 +106,11 @@ impl Tag {
     #[inline]
     pub(crate) const fn new(hash: u64) -> Self {
         Self(hash as u32 | 1)
+    }
+
+    /// A hash with this tag: all that a line knows of its key, and all that a sketch needs.
+    pub(crate) const fn as_hash(self) -> KeyHash {
+        KeyHash(self.0 as u64)
     }
 }
 
@@ -253,7 +281,25 @@ impl Line {
         survey
     }
 
-    /// Takes a slot at rest out of service for `tag`. `false` if its state has changed. What the
+    /// The lightest live key of this owner: its slot and its tag.
+    pub(crate) fn lightest(&self, owner: Owner, now: Tick) -> Option<(Vacancy, Tag)> {
+        let mut lightest: Option<(Vacancy, Tag)> = None;
+        for slot in 0..SLOTS {
+            let word = Word::from_bits(self.states[slot].load(Ordering::Acquire));
+            let Some(word) = word.filter(|word| !word.is_at_rest(now)) else { continue };
+            let lighter = lightest.is_none_or(|(vacancy, _)| word < vacancy.word);
+            if lighter && self.owner_of(slot) == owner {
+                lightest = Some((Vacancy { slot, word }, self.tag(slot)));
+            }
+        }
+        lightest
+    }
+
+    pub(crate) fn owner_of(&self, slot: usize) -> Owner {
+        Owner(self.owners.load(Ordering::Acquire) >> (slot * Owner::BITS) & Owner::ANY.0)
+    }
+
+    /// Takes a slot out of service for `tag`. `false` if its state has changed. What the
     /// caller reads afterwards, it reads after the claim can be seen by others.
     pub(crate) fn claim(&self, vacancy: Vacancy, tag: Tag) -> bool {
         let (old, new) = (vacancy.word.bits(), Claim::new(tag).0);
@@ -261,6 +307,11 @@ impl Line {
         let claimed = self.states[vacancy.slot].compare_exchange(old, new, success, failure);
         fence(Ordering::SeqCst);
         claimed.is_ok()
+    }
+
+    /// The tag of a claimed slot: of the key that had it.
+    pub(crate) fn former_tag(&self, slot: usize) -> Tag {
+        self.tag(slot)
     }
 
     /// Leaves a claimed slot to nobody. Not to the key it was taken from: that may have come back
@@ -276,9 +327,15 @@ impl Line {
         &self,
         slot: usize,
         tag: Tag,
+        owner: Owner,
         mut step: impl FnMut() -> Step,
     ) -> Decision {
         self.tags[slot].store(tag.0, Ordering::Release);
+        // Nobody but the claimer writes these bits.
+        let change = self.owner_of(slot).0 ^ owner.0;
+        if change != 0 {
+            self.owners.fetch_xor(change << (slot * Owner::BITS), Ordering::AcqRel);
+        }
         let state = &self.states[slot];
         let mut claim = state.load(Ordering::Acquire);
         loop {

@@ -10,9 +10,11 @@
 
 mod line;
 
-pub(crate) use line::{Claim, Failed, Line, Own, SLOTS, Tag, Vacancy};
+pub(crate) use line::{Claim, Failed, Line, Own, Owner, SLOTS, Tag, Vacancy};
 
 use line::Survey;
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{BoundStep, Decision, Machine, Phase, Step, StepUser, Tick, UsualAsk, Word};
 
@@ -30,6 +32,8 @@ use crate::prefetch::prefetch;
 /// ```
 pub struct Table {
     lines: Lines,
+    /// A bit for each owner that is in use.
+    owners: AtomicU64,
 }
 
 /// Why there is no table. Nothing was changed.
@@ -110,7 +114,7 @@ impl Table {
         let bytes = lines.saturating_mul(size_of::<Line>());
         let lines =
             Lines::try_new(lines).map_err(|source| TableError::NoMemory { bytes, source })?;
-        Ok(Self { lines })
+        Ok(Self { lines, owners: AtomicU64::new(0) })
     }
 
     /// The memory of the table in bytes, in use or not.
@@ -151,6 +155,27 @@ impl Table {
     }
 
     const SAMPLE: usize = 4096;
+
+    /// An owner of slots that nobody else is, until it is [given back](Self::give_back).
+    pub(crate) fn new_owner(&self) -> Owner {
+        let free = |owners: u64| owners.trailing_ones().min(Owner::ANY.number());
+        let take = |owners| Some(owners | 1 << free(owners));
+        // `take` always answers, so this cannot fail.
+        let (Ok(owners) | Err(owners)) =
+            self.owners.fetch_update(Ordering::AcqRel, Ordering::Acquire, take);
+        match free(owners) {
+            number if number < Owner::ANY.number() => Owner::numbered(number),
+            _ => Owner::ANY,
+        }
+    }
+
+    /// Ends an owner. Slots that are left of it may pass for those of the next one, and are then
+    /// counted there as well: too high, never too low.
+    pub(crate) fn give_back(&self, owner: Owner) {
+        if owner != Owner::ANY {
+            self.owners.fetch_and(!(1 << owner.number()), Ordering::AcqRel);
+        }
+    }
 
     /// Where the key may stand.
     #[inline(always)]
@@ -269,6 +294,15 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// The lightest live key of this owner that stands where this one may.
+    pub(crate) fn lightest(&self, owner: Owner, now: Tick) -> Option<Lightest> {
+        let of_line = |which| {
+            let (vacancy, tag) = self.line(Spot { which, slot: 0 }).lightest(owner, now)?;
+            Some(Lightest { spot: Spot { which, slot: vacancy.slot }, vacancy, tag })
+        };
+        Which::BOTH.into_iter().filter_map(of_line).min_by_key(|lightest| lightest.vacancy.word)
+    }
+
     /// The slot for a new key, or `None` if all are live.
     pub(crate) fn vacancy(&self, now: Tick) -> Option<(Spot, Vacancy)> {
         let (one, two) = (self.first().survey(now), self.second().survey(now));
@@ -282,6 +316,13 @@ impl<'a> Place<'a> {
         let two = two.vacancy.map(spot(Which::Second));
         if crowded || second_is_new { two.or(one) } else { one.or(two) }
     }
+}
+
+/// A key that has a slot and could do without.
+pub(crate) struct Lightest {
+    pub(crate) spot: Spot,
+    pub(crate) vacancy: Vacancy,
+    pub(crate) tag: Tag,
 }
 
 /// What a decision is about to do to a state. A trait and not a closure, because it must be inlined

@@ -1,0 +1,116 @@
+//! Keys that find all their slots taken by live keys: counted in the sketch, and, if they are heavy,
+//! given the slot of a lighter one.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollgate_core::{Decision, Step, Tick, Word};
+
+use crate::counter::{Counter, Refresh};
+use crate::key::KeyHash;
+use crate::sketch::Spent;
+use crate::table::{Found, Lightest, Owner, Place, Spend, Tag};
+
+impl Counter {
+    /// Decides in the sketch, and makes sure that whoever is claiming a slot for the key knows of
+    /// it. `None` if the key has got a slot by then: that decides.
+    #[cold]
+    pub(super) fn in_sketch(
+        &self,
+        place: Place<'_>,
+        hash: KeyHash,
+        spend: &mut Spend<'_>,
+        refresh: Refresh<'_>,
+    ) -> Option<Decision> {
+        // The key may have had a slot, and lost it at rest, since the caller read its clock.
+        spend.now = spend.now.max(refresh());
+        let (decision, spent) = self.sketch.spend(hash, spend);
+        if spent == Spent::Something && !Self::tell_claimers(place) {
+            let Spend { machine, now: then, cost, phase } = *spend;
+            // The time is taken after the state, so it is later than all that the state knows of.
+            let undone = |word| machine.undo(word, then, refresh(), cost, phase);
+            let redone = |word| machine.charge(word, refresh(), cost, phase);
+            self.sketch.undo(hash, undone, redone);
+            return None;
+        }
+        self.overflowed.fetch_add(1, Ordering::Relaxed);
+        if self.heavy.is(hash) {
+            self.displace(place, hash, refresh());
+        }
+        Some(decision)
+    }
+
+    /// Gives a heavy key the slot of a lighter one, which goes to the sketch. Nothing happens if
+    /// there is none, or if others are about to change the same slots: the key comes again.
+    fn displace(&self, place: Place<'_>, hash: KeyHash, now: Tick) {
+        let Some(Lightest { spot, vacancy, tag }) = place.lightest(self.owner, now) else { return };
+        let is_heavier = vacancy.word < self.sketch.read(hash, now);
+        // Two keys of one cell would go on counting as one: the heavy one takes its cell along.
+        if self.owner == Owner::ANY || !is_heavier || self.sketch.is_shared(hash, tag.as_hash()) {
+            return;
+        }
+        let line = place.line(spot);
+        self.join_sketch(tag, vacancy.word, now);
+        if !line.claim(vacancy, place.tag) {
+            return;
+        }
+        // A refund or a reset can make an old state come again, under another key: then that one
+        // lost its slot.
+        let former = line.former_tag(vacancy.slot);
+        if former != tag {
+            self.join_sketch(former, vacancy.word, now);
+        }
+        if place.look(Some(spot)).is_some() {
+            line.abandon(vacancy.slot);
+            return;
+        }
+        line.publish(vacancy.slot, place.tag, self.owner, || {
+            let word = self.sketch.read(hash, now);
+            Step { word, decision: Decision::unlimited() }
+        });
+        self.promoted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Makes the sketch know what a key has spent whose state is `word`.
+    fn join_sketch(&self, tag: Tag, word: Word, now: Tick) {
+        let hash = tag.as_hash();
+        let phase = self.sketch.phase(hash);
+        let left = self.machine.step(word, now, 0, phase).decision;
+        let spent = left.limit().saturating_sub(left.remaining());
+        self.sketch.join(hash, |cell| self.machine.charge(cell, now, spent, phase));
+    }
+
+    /// Asks all who are claiming a slot for the key for another look at the sketch. `false` if the
+    /// key has a slot already.
+    fn tell_claimers(place: Place<'_>) -> bool {
+        for spot in Place::spots() {
+            let line = place.line(spot);
+            loop {
+                match place.found(spot) {
+                    Some(Found::Owned(_)) => return false,
+                    Some(Found::Claimed(_, claim)) if !line.nudge(spot.slot, claim) => {}
+                    _ => break,
+                }
+            }
+        }
+        true
+    }
+}
+
+/// The keys that came to the sketch last, in a few places: one that finds itself still there comes
+/// often.
+pub(super) struct Heavy([AtomicU64; Self::PLACES]);
+
+impl Heavy {
+    const PLACES: usize = 64;
+
+    fn is(&self, hash: KeyHash) -> bool {
+        let place = &self.0[(hash.0 >> 32) as usize % Self::PLACES];
+        place.swap(hash.0, Ordering::Relaxed) == hash.0
+    }
+}
+
+impl Default for Heavy {
+    fn default() -> Self {
+        Self([const { AtomicU64::new(0) }; Self::PLACES])
+    }
+}
