@@ -58,7 +58,8 @@ pub struct Limiter<C = SystemClock> {
 #[derive(Debug)]
 #[must_use = "a builder makes nothing until `build`"]
 pub struct LimiterBuilder<C = SystemClock> {
-    limit: Limit,
+    /// A limit that is wrong is reported by `build`.
+    limit: Result<Limit, Error>,
     size: Size,
     seed: Option<Seed>,
     waiting: Option<usize>,
@@ -73,23 +74,31 @@ impl Limiter {
     /// use tollgate::{Limit, Limiter};
     /// let per_minute = Limiter::new("100/min burst 20")?;
     /// let logins = Limiter::new(Limit::sliding_log("10/15min")?)?;
+    /// let from_text = Limiter::new(format!("{}/min", 60 * 5))?;
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn new<L: TryInto<Limit>>(limit: L) -> Result<Self, Error>
     where
         Error: From<L::Error>,
     {
-        Self::builder(limit.try_into()?).build()
+        Self::builder(limit).build()
     }
 
-    /// Starts to make a limiter.
+    /// Starts to make a limiter, for a limit, a quota or the text of one. If there is something
+    /// wrong with it, [`build`](LimiterBuilder::build) says so.
     ///
     /// ```
     /// use tollgate::{Limit, Limiter};
-    /// let limiter = Limiter::builder(Limit::token_bucket("5/s")?).keys(1_000_000).build()?;
+    /// let limiter = Limiter::builder("5/s").keys(1_000_000).build()?;
+    /// let logins = Limiter::builder(Limit::sliding_log("10/15min")?).keys(10_000).build()?;
+    /// assert!(Limiter::builder("5/parsec").build().is_err());
     /// # Ok::<(), tollgate::Error>(())
     /// ```
-    pub fn builder(limit: Limit) -> LimiterBuilder {
+    pub fn builder<L: TryInto<Limit>>(limit: L) -> LimiterBuilder
+    where
+        Error: From<L::Error>,
+    {
+        let limit = limit.try_into().map_err(Error::from);
         let clock = SystemClock::new();
         LimiterBuilder { limit, size: Size::default(), seed: None, waiting: None, clock }
     }
@@ -100,8 +109,8 @@ impl<C: Clock> LimiterBuilder<C> {
     /// counted together, too high and never too low.
     ///
     /// ```
-    /// use tollgate::{Limit, Limiter};
-    /// assert!(Limiter::builder(Limit::token_bucket("5/s")?).keys(0).build().is_err());
+    /// use tollgate::Limiter;
+    /// assert!(Limiter::builder("5/s").keys(0).build().is_err());
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn keys(self, keys: usize) -> Self {
@@ -111,9 +120,9 @@ impl<C: Clock> LimiterBuilder<C> {
     /// Room for as many live keys as fit into this many bytes.
     ///
     /// ```
-    /// use tollgate::{Limit, Limiter};
-    /// let limiter = Limiter::builder(Limit::token_bucket("5/s")?).memory(64 << 20).build()?;
-    /// assert!(limiter.stats().keys > 2_900_000);
+    /// use tollgate::Limiter;
+    /// let limiter = Limiter::builder("5/s").memory(64 << 20).build()?;
+    /// assert!(limiter.stats().keys > 2_800_000);
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn memory(self, bytes: usize) -> Self {
@@ -124,8 +133,8 @@ impl<C: Clock> LimiterBuilder<C> {
     /// keys collide: for tests, or with keys that nobody can choose.
     ///
     /// ```
-    /// use tollgate::{Limit, Limiter, Seed};
-    /// let limiter = Limiter::builder(Limit::token_bucket("5/s")?).seed(Seed::new(1)).build()?;
+    /// use tollgate::{Limiter, Seed};
+    /// let limiter = Limiter::builder("5/s").seed(Seed::new(1)).build()?;
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn seed(self, seed: Seed) -> Self {
@@ -136,8 +145,8 @@ impl<C: Clock> LimiterBuilder<C> {
     /// the queue of a limit that shapes, and 1024 for others.
     ///
     /// ```
-    /// use tollgate::{Limit, Limiter};
-    /// let limiter = Limiter::builder(Limit::token_bucket("5/s")?).waiting(10).build()?;
+    /// use tollgate::Limiter;
+    /// let limiter = Limiter::builder("5/s").waiting(10).build()?;
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn waiting(self, max: usize) -> Self {
@@ -147,8 +156,8 @@ impl<C: Clock> LimiterBuilder<C> {
     /// Another clock.
     ///
     /// ```
-    /// use tollgate::{Limit, Limiter, ManualClock};
-    /// let limiter = Limiter::builder(Limit::token_bucket("5/s")?).clock(ManualClock::new()).build()?;
+    /// use tollgate::{Limiter, ManualClock};
+    /// let limiter = Limiter::builder("5/s").clock(ManualClock::new()).build()?;
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn clock<D: Clock>(self, clock: D) -> LimiterBuilder<D> {
@@ -156,16 +165,16 @@ impl<C: Clock> LimiterBuilder<C> {
         LimiterBuilder { limit, size, seed, waiting, clock }
     }
 
-    /// Makes the limiter.
+    /// Makes the limiter, unless the limit is wrong or there is no memory for so many keys.
     ///
     /// ```
-    /// use tollgate::{Limit, Limiter};
-    /// let limiter = Limiter::builder(Limit::token_bucket("5/s")?).build()?;
+    /// use tollgate::Limiter;
+    /// let limiter = Limiter::builder("5/s").build()?;
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn build(self) -> Result<Limiter<C>, Error> {
         let Self { limit, size, seed, waiting, clock } = self;
-        let table = size.table()?;
+        let (limit, table) = (limit?, size.table()?);
         let seed = seed.unwrap_or_else(Seed::random);
         let counters = Counters::new(&table, &limit, clock.anchor(), seed.salt(0));
         let queue = limit.queue().and_then(|queue| usize::try_from(queue).ok());
@@ -186,6 +195,7 @@ impl<C: Clock> Limiter<C> {
     /// assert!(denied.retry_after().is_some());
     /// # Ok::<(), tollgate::Error>(())
     /// ```
+    #[must_use = "only the decision says whether the request may pass"]
     #[inline(always)]
     pub fn check<K: Key + ?Sized>(&self, key: &K) -> Decision {
         self.check_n(key, 1)
@@ -203,6 +213,7 @@ impl<C: Clock> Limiter<C> {
     /// assert_eq!(limiter.check_n("alice", 101).retry(), Some(Retry::Never));
     /// # Ok::<(), tollgate::Error>(())
     /// ```
+    #[must_use = "only the decision says whether the request may pass"]
     #[inline(always)]
     pub fn check_n<K: Key + ?Sized>(&self, key: &K, cost: u64) -> Decision {
         let hash = key.hash(&self.seed);
@@ -223,6 +234,7 @@ impl<C: Clock> Limiter<C> {
     /// assert!(limiter.check_at("bob", now).is_allowed());
     /// # Ok::<(), tollgate::Error>(())
     /// ```
+    #[must_use = "only the decision says whether the request may pass"]
     #[inline(always)]
     pub fn check_at<K: Key + ?Sized>(&self, key: &K, now: Tick) -> Decision {
         let hash = key.hash(&self.seed);
@@ -264,6 +276,7 @@ impl<C: Clock> Limiter<C> {
     /// assert_eq!(limiter.peek("alice").remaining(), 100);
     /// # Ok::<(), tollgate::Error>(())
     /// ```
+    #[must_use = "it changes nothing; use what it tells"]
     pub fn peek<K: Key + ?Sized>(&self, key: &K) -> Decision {
         self.counters.peek(key.hash(&self.seed), 1, self.clock.now())
     }
@@ -275,7 +288,7 @@ impl<C: Clock> Limiter<C> {
     /// ```
     /// use tollgate::Limiter;
     /// let limiter = Limiter::new("100/h")?;
-    /// limiter.check_n("alice", 60);
+    /// assert!(limiter.check_n("alice", 60).is_allowed());
     /// limiter.refund("alice", 20);
     /// assert_eq!(limiter.peek("alice").remaining(), 60);
     /// # Ok::<(), tollgate::Error>(())
@@ -290,7 +303,7 @@ impl<C: Clock> Limiter<C> {
     /// ```
     /// use tollgate::Limiter;
     /// let limiter = Limiter::new("1/h")?;
-    /// limiter.check("alice");
+    /// assert!(limiter.check("alice").is_allowed());
     /// assert!(limiter.reset("alice"));
     /// assert!(limiter.check("alice").is_allowed());
     /// # Ok::<(), tollgate::Error>(())
@@ -305,7 +318,7 @@ impl<C: Clock> Limiter<C> {
     /// use tollgate::Limiter;
     /// let limiter = Limiter::new("100/h")?;
     /// for key in ["alice", "bob", "alice"] {
-    ///     limiter.check(key);
+    ///     let _ = limiter.check(key);
     /// }
     /// assert_eq!(limiter.top(1)[0].key, "alice");
     /// # Ok::<(), tollgate::Error>(())
@@ -320,7 +333,7 @@ impl<C: Clock> Limiter<C> {
     /// use tollgate::Limiter;
     /// let limiter = Limiter::new("1/h")?;
     /// for key in ["alice", "bob", "bob"] {
-    ///     limiter.check(key);
+    ///     let _ = limiter.check(key);
     /// }
     /// assert_eq!(limiter.top_denied(5)[0].key, "bob");
     /// # Ok::<(), tollgate::Error>(())

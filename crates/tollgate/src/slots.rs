@@ -78,6 +78,7 @@ impl<C: Clock> Slots<C> {
     /// assert_eq!(denied.retry(), Some(Retry::OnReturn));
     /// # Ok::<(), tollgate::Error>(())
     /// ```
+    #[must_use = "a permit comes back as soon as it is dropped"]
     pub fn acquire<K: Key + ?Sized>(&self, key: &K) -> Result<Held, Decision> {
         self.concurrency.acquire(key.hash(&self.seed), self.clock.now())
     }

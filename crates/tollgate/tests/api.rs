@@ -46,6 +46,26 @@ fn a_limiter_can_be_a_static() {
 }
 
 #[test]
+fn a_limiter_is_made_of_whatever_names_a_limit() {
+    let (text, quota): (String, Quota) = ("7/h".into(), "7/h".parse().unwrap());
+    let limit = Limit::token_bucket(quota).unwrap();
+    for limiter in [
+        Limiter::new("7/h"),
+        Limiter::new(&text),
+        Limiter::new(text.clone()),
+        Limiter::new(quota),
+        Limiter::new(limit.clone()),
+        Limiter::builder("7/h").build(),
+        Limiter::builder(&text).build(),
+        Limiter::builder(text).build(),
+        Limiter::builder(quota).build(),
+        Limiter::builder(limit.clone()).build(),
+    ] {
+        assert_eq!(limiter.unwrap().limit(), &limit);
+    }
+}
+
+#[test]
 fn bad_input_is_refused_with_what_is_allowed() {
     let text = |error: Error| error.to_string();
     for (bad, says) in [
