@@ -31,10 +31,10 @@
 //!
 //! let (api_key, ip) = ("k-123", "192.0.2.7".parse::<IpAddr>().expect("an address"));
 //! let answer = gate.check(&[
-//!     per_key.charge(&api_key),
+//!     per_key.charge(api_key),
 //!     per_ip.charge(&ip),
 //!     logins.charge(&(ip, "alice")),
-//!     monthly.charge(&api_key).cost(3),
+//!     monthly.charge(api_key).cost(3),
 //! ]);
 //! if !answer.is_allowed() {
 //!     println!("denied by {}: {:?}", gate.name(answer.limit()), answer.decision().verdict());
@@ -80,7 +80,7 @@ mod slots;
 mod stats;
 
 pub use error::Error;
-pub use gate::{Answer, Charge, Gate, GateBuilder, LimitId};
+pub use gate::{Answer, Charge, Gate, GateBuilder, KeyRef, LimitId};
 pub use limiter::{Limiter, LimiterBuilder};
 pub use slots::Slots;
 pub use stats::Stats;

@@ -25,7 +25,7 @@ fn everything_can_be_shared_between_threads() {
                 let _permit = slots.acquire("x");
                 for _ in 0..10 {
                     assert!(limiter.check("alice").is_allowed());
-                    assert!(gate.check(&[id.charge(&"alice")]).is_allowed());
+                    assert!(gate.check(&[id.charge("alice")]).is_allowed());
                 }
             })
         })

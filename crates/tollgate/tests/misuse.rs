@@ -8,6 +8,7 @@
 )]
 
 use std::error::Error as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::Duration;
@@ -63,7 +64,7 @@ fn one_gate_in_a_static_serves_all_threads() {
     });
     let pass = || {
         let (gate, id) = &*GATE;
-        (0..50).filter(|_| gate.check(&[id.charge(&"alice")]).is_allowed()).count()
+        (0..50).filter(|_| gate.check(&[id.charge("alice")]).is_allowed()).count()
     };
     let threads: Vec<_> = (0..4).map(|_| thread::spawn(pass)).collect();
     let passed: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
@@ -96,6 +97,37 @@ fn a_gate_says_what_is_wrong_with_it() {
     }
 }
 
+/// The limit of another gate was taken for the one at the same place of this gate.
+#[test]
+fn a_limit_of_another_gate_is_always_found_out_and_changes_nothing() {
+    let make = || {
+        let mut builder = Gate::builder();
+        let ids = ["a", "b"].map(|name| builder.limit(name, Limit::token_bucket("5/h").unwrap()));
+        (builder.clock(ManualClock::new()).build().unwrap(), ids)
+    };
+    let ((gate, [a, b]), (_, [foreign, _])) = (make(), make());
+    assert_ne!(a, foreign);
+    let request = [a.charge("alice"), foreign.charge("alice")];
+    assert!(gate.check(&[a.charge("alice").cost(3), b.charge("alice")]).is_allowed());
+    let misuses: [(&str, &dyn Fn()); 8] = [
+        ("check", &|| drop(gate.check(&request))),
+        ("check of one", &|| drop(gate.check(&request[1..]))),
+        ("peek", &|| drop(gate.peek(&request))),
+        ("refund", &|| gate.refund(&request)),
+        ("reset", &|| _ = gate.reset(foreign, "alice")),
+        ("top", &|| drop(gate.top(foreign, 1))),
+        ("name", &|| _ = gate.name(foreign)),
+        ("limit", &|| _ = gate.limit(foreign)),
+    ];
+    for (what, misuse) in misuses {
+        let panic = catch_unwind(AssertUnwindSafe(misuse)).expect_err(what);
+        let text = panic.downcast_ref::<&str>().expect("it says why");
+        assert!(text.contains("another gate"), "{what}: {text}");
+        assert_eq!(gate.peek(&[a.charge("alice")]).decision().remaining(), 2, "{what}");
+    }
+    assert_eq!(gate.name(gate.check(&[]).limit()), "a", "an answer names limits of its own gate");
+}
+
 #[test]
 fn a_quota_that_is_wrong_names_what_is_right() {
     for (quota, hint) in [
@@ -115,6 +147,8 @@ fn a_quota_that_is_wrong_names_what_is_right() {
         let error = Limiter::new(quota).expect_err(quota);
         assert!(matches!(error, Error::Limit(_)), "{quota}");
         assert!(error.to_string().contains(hint), "`{quota}`: {error}");
+        let built = Limiter::builder(quota).keys(10).build().expect_err(quota);
+        assert_eq!(built.to_string(), error.to_string(), "the builder says the same");
         assert!(error.source().is_none_or(|cause| cause.to_string() != error.to_string()));
     }
     assert!(Quota::new(0, Period::DAY).is_err());

@@ -1,5 +1,7 @@
 //! Making a gate.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use tollgate_core::Limit;
 use tollgate_local::{Clock, Counters, HeavyKeys, Seed, SystemClock};
 
@@ -18,7 +20,10 @@ use crate::size::Size;
 /// # Ok::<(), tollgate::Error>(())
 /// ```
 #[derive(Debug)]
+#[must_use = "a builder makes nothing until `build`"]
 pub struct GateBuilder<C = SystemClock> {
+    /// Of the gate to be: its limits are told from those of others by it.
+    number: u64,
     limits: Vec<(String, Limit)>,
     size: Size,
     seed: Option<Seed>,
@@ -34,7 +39,10 @@ impl Gate {
     /// assert!(matches!(Gate::builder().build(), Err(Error::NoLimits)));
     /// ```
     pub fn builder() -> GateBuilder {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         GateBuilder {
+            // Only that no two are the same matters, and nothing else is published with it.
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
             limits: Vec::new(),
             size: Size::default(),
             seed: None,
@@ -44,7 +52,8 @@ impl Gate {
 }
 
 impl<C: Clock> GateBuilder<C> {
-    /// Adds a limit under a name for people.
+    /// Adds a limit under a name for people. What it returns is good for the gate that this
+    /// builder makes, and no other.
     ///
     /// ```
     /// use tollgate::{Gate, Limit};
@@ -54,7 +63,7 @@ impl<C: Clock> GateBuilder<C> {
     /// ```
     pub fn limit(&mut self, name: impl Into<String>, limit: Limit) -> LimitId {
         self.limits.push((name.into(), limit));
-        LimitId(self.limits.len() - 1)
+        LimitId { gate: self.number, index: self.limits.len() - 1 }
     }
 
     /// Room for this many live keys of all limits together, at 23 bytes each.
@@ -62,7 +71,6 @@ impl<C: Clock> GateBuilder<C> {
     /// ```
     /// let builder = tollgate::Gate::builder().keys(1_000_000);
     /// ```
-    #[must_use]
     pub fn keys(self, keys: usize) -> Self {
         Self { size: Size::Keys(keys), ..self }
     }
@@ -72,7 +80,6 @@ impl<C: Clock> GateBuilder<C> {
     /// ```
     /// let builder = tollgate::Gate::builder().memory(64 << 20);
     /// ```
-    #[must_use]
     pub fn memory(self, bytes: usize) -> Self {
         Self { size: Size::Memory(bytes), ..self }
     }
@@ -83,7 +90,6 @@ impl<C: Clock> GateBuilder<C> {
     /// ```
     /// let builder = tollgate::Gate::builder().seed(tollgate::Seed::new(1));
     /// ```
-    #[must_use]
     pub fn seed(self, seed: Seed) -> Self {
         Self { seed: Some(seed), ..self }
     }
@@ -93,10 +99,9 @@ impl<C: Clock> GateBuilder<C> {
     /// ```
     /// let builder = tollgate::Gate::builder().clock(tollgate::ManualClock::new());
     /// ```
-    #[must_use]
     pub fn clock<D: Clock>(self, clock: D) -> GateBuilder<D> {
-        let Self { limits, size, seed, .. } = self;
-        GateBuilder { limits, size, seed, clock }
+        let Self { number, limits, size, seed, .. } = self;
+        GateBuilder { number, limits, size, seed, clock }
     }
 
     /// Makes the gate.
@@ -110,7 +115,7 @@ impl<C: Clock> GateBuilder<C> {
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn build(self) -> Result<Gate<C>, Error> {
-        let Self { limits, size, seed, clock } = self;
+        let Self { number, limits, size, seed, clock } = self;
         if limits.is_empty() {
             return Err(Error::NoLimits);
         }
@@ -125,6 +130,6 @@ impl<C: Clock> GateBuilder<C> {
             let counters = Counters::new(&table, &limit, anchor, seed.salt(index as u64));
             entries.push(Entry { name, limit, counters, heavy: HeavyKeys::default() });
         }
-        Ok(Gate { limits: entries.into(), table, seed, clock })
+        Ok(Gate { number, limits: entries.into(), table, seed, clock })
     }
 }

@@ -6,7 +6,7 @@ mod charge;
 
 pub use answer::Answer;
 pub use builder::GateBuilder;
-pub use charge::{Charge, LimitId};
+pub use charge::{Charge, KeyRef, LimitId};
 
 use std::sync::Arc;
 
@@ -22,6 +22,11 @@ use crate::stats::Stats;
 ///
 /// A request passes if all the limits it meets allow it. If one denies it, it spends nothing from
 /// the others, also when threads race.
+///
+/// Only a place in the queue of a limit that [shapes](Limit::shapes) cannot be given back, so such
+/// limits are asked last, in the order of the charges. If a request meets two of them, and another
+/// thread takes the last place of the second at the very moment, the first loses one place: its
+/// queue is the longer for it, and nobody passes too early. Charge the shorter queue first.
 ///
 /// ```
 /// use std::net::IpAddr;
@@ -42,6 +47,8 @@ use crate::stats::Stats;
 /// ```
 #[derive(Debug)]
 pub struct Gate<C = SystemClock> {
+    /// No other gate of this process has the same.
+    number: u64,
     limits: Box<[Entry]>,
     table: Arc<Table>,
     seed: Seed,
@@ -62,7 +69,7 @@ impl<C: Clock> Gate<C> {
     ///
     /// # Panics
     ///
-    /// If a charge is of a limit of another gate, which this one does not have.
+    /// If a charge is of a limit of another gate. Nothing is spent then.
     ///
     /// ```
     /// use tollgate::{Gate, Limit};
@@ -70,24 +77,25 @@ impl<C: Clock> Gate<C> {
     /// let user = builder.limit("user", Limit::token_bucket("5/min")?);
     /// let login = builder.limit("login", Limit::sliding_log("1/min")?);
     /// let gate = builder.build()?;
-    /// let request = [user.charge(&"alice"), login.charge(&"alice")];
+    /// let request = [user.charge("alice"), login.charge("alice")];
     /// assert!(gate.check(&request).is_allowed());
     /// let denied = gate.check(&request);
     /// assert_eq!(gate.name(denied.limit()), "login");
     /// assert_eq!(denied.each()[0].remaining(), 4, "the denied request took nothing from `user`");
     /// # Ok::<(), tollgate::Error>(())
     /// ```
+    #[must_use = "only the answer says whether the request may pass"]
     pub fn check(&self, charges: &[Charge<'_>]) -> Answer {
-        let hashes: SmallVec<[KeyHash; 8]> =
-            charges.iter().map(|charge| charge.key.hash(&self.seed)).collect();
+        let hashes = self.hashes(charges);
         for (charge, hash) in charges.iter().zip(&hashes) {
             self.entry(charge.limit).counters.prefetch(*hash);
         }
         let now = self.clock.now();
-        let answer = match charges {
-            [_] | [] => Answer::new(charges, self.spend_each(charges, &hashes, now)),
+        let each = match charges {
+            [_] | [] => self.spend_each(charges, &hashes, now).each,
             _ => self.check_all(charges, &hashes, now),
         };
+        let answer = Answer::new(self.number, charges, each);
         for ((charge, hash), decision) in charges.iter().zip(&hashes).zip(answer.each()) {
             let heavy = &self.entry(charge.limit).heavy;
             heavy.count(!decision.is_allowed(), || (*hash, charge.key.label()));
@@ -99,44 +107,44 @@ impl<C: Clock> Gate<C> {
     ///
     /// # Panics
     ///
-    /// If a charge is of a limit of another gate, which this one does not have.
+    /// If a charge is of a limit of another gate.
     ///
     /// ```
     /// # use tollgate::{Gate, Limit};
     /// # let mut builder = Gate::builder();
     /// # let a = builder.limit("a", Limit::token_bucket("5/min")?);
     /// let gate = builder.build()?;
-    /// assert_eq!(gate.peek(&[a.charge(&"alice")]).decision().remaining(), 5);
+    /// assert_eq!(gate.peek(&[a.charge("alice")]).decision().remaining(), 5);
     /// # Ok::<(), tollgate::Error>(())
     /// ```
+    #[must_use = "it changes nothing; use what it tells"]
     pub fn peek(&self, charges: &[Charge<'_>]) -> Answer {
-        let hashes: SmallVec<[KeyHash; 8]> =
-            charges.iter().map(|charge| charge.key.hash(&self.seed)).collect();
-        Answer::new(charges, self.look_each(charges, &hashes, self.clock.now()))
+        let hashes = self.hashes(charges);
+        let each = self.look_each(charges, &hashes, self.clock.now());
+        Answer::new(self.number, charges, each)
     }
 
     /// Gives back what a request has spent: see [`Limiter::refund`](crate::Limiter::refund).
     ///
     /// # Panics
     ///
-    /// If a charge is of a limit of another gate, which this one does not have.
+    /// If a charge is of a limit of another gate. Nothing is given back then.
     ///
     /// ```
     /// # use tollgate::{Gate, Limit};
     /// # let mut builder = Gate::builder();
     /// # let a = builder.limit("a", Limit::token_bucket("5/min")?);
     /// let gate = builder.build()?;
-    /// let request = [a.charge(&"alice").cost(3)];
-    /// gate.check(&request);
+    /// let request = [a.charge("alice").cost(3)];
+    /// assert!(gate.check(&request).is_allowed());
     /// gate.refund(&request);
     /// assert_eq!(gate.peek(&request).decision().remaining(), 5);
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn refund(&self, charges: &[Charge<'_>]) {
-        let now = self.clock.now();
-        for charge in charges {
-            let hash = charge.key.hash(&self.seed);
-            self.entry(charge.limit).counters.refund(hash, charge.cost, now);
+        let (hashes, now) = (self.hashes(charges), self.clock.now());
+        for (counters, hash, cost) in self.counters(charges, &hashes) {
+            counters.refund(hash, cost, now);
         }
     }
 
@@ -145,7 +153,7 @@ impl<C: Clock> Gate<C> {
     ///
     /// # Panics
     ///
-    /// If the limit is of another gate, and this one does not have it.
+    /// If the limit is of another gate.
     ///
     /// ```
     /// # use tollgate::{Gate, Limit};
@@ -163,14 +171,14 @@ impl<C: Clock> Gate<C> {
     ///
     /// # Panics
     ///
-    /// If the limit is of another gate, and this one does not have it.
+    /// If the limit is of another gate.
     ///
     /// ```
     /// # use tollgate::{Gate, Limit};
     /// # let mut builder = Gate::builder();
     /// # let a = builder.limit("a", Limit::token_bucket("5/min")?);
     /// let gate = builder.build()?;
-    /// gate.check(&[a.charge(&"alice")]);
+    /// let _ = gate.check(&[a.charge("alice")]);
     /// assert_eq!(gate.top(a, 1)[0].key, "alice");
     /// # Ok::<(), tollgate::Error>(())
     /// ```
@@ -182,7 +190,7 @@ impl<C: Clock> Gate<C> {
     ///
     /// # Panics
     ///
-    /// If the limit is of another gate, and this one does not have it.
+    /// If the limit is of another gate.
     ///
     /// ```
     /// # use tollgate::{Gate, Limit};
@@ -199,7 +207,7 @@ impl<C: Clock> Gate<C> {
     ///
     /// # Panics
     ///
-    /// If the limit is of another gate, and this one does not have it.
+    /// If the limit is of another gate.
     ///
     /// ```
     /// # use tollgate::{Gate, Limit};
@@ -216,7 +224,7 @@ impl<C: Clock> Gate<C> {
     ///
     /// # Panics
     ///
-    /// If the limit is of another gate, and this one does not have it.
+    /// If the limit is of another gate.
     ///
     /// ```
     /// # use tollgate::{Gate, Limit};
@@ -259,26 +267,21 @@ impl<C: Clock> Gate<C> {
     /// Looks first, and spends only if everybody agrees: so a denial, the usual reason to stop,
     /// touches nothing. Where a race makes a limit change its mind in between, what was spent is
     /// taken back.
-    fn check_all(&self, charges: &[Charge<'_>], hashes: &[KeyHash], now: Tick) -> Answer {
+    fn check_all(&self, charges: &[Charge<'_>], hashes: &[KeyHash], now: Tick) -> Each<Decision> {
         let looks = self.look_each(charges, hashes, now);
         if looks.iter().any(|look| !look.is_allowed()) {
-            return Answer::new(charges, looks);
+            return looks;
         }
-        let each = self.spend_each(charges, hashes, now);
-        if each.iter().any(|decision| !decision.is_allowed()) {
-            self.take_back(charges, hashes, now, &each);
+        let mut spent = self.spend_each(charges, hashes, now);
+        if spent.each.iter().any(|decision| !decision.is_allowed()) {
+            self.take_back(charges, hashes, &mut spent);
         }
-        Answer::new(charges, each)
+        spent.each
     }
 
     /// What every limit would say. One that a request meets twice with the same key must allow
     /// both at once: that the second is denied would be known only after the first was spent.
-    fn look_each(
-        &self,
-        charges: &[Charge<'_>],
-        hashes: &[KeyHash],
-        now: Tick,
-    ) -> SmallVec<[Decision; 8]> {
+    fn look_each(&self, charges: &[Charge<'_>], hashes: &[KeyHash], now: Tick) -> Each<Decision> {
         let look = |(index, (counters, hash, cost)): (usize, (&Counters, KeyHash, u64))| {
             let before = charges[..index].iter().zip(hashes);
             let same = before.filter(|(charge, earlier)| {
@@ -292,49 +295,51 @@ impl<C: Clock> Gate<C> {
 
     /// Spends from every limit in turn up to the first denial. Limits that shape come last: a
     /// place in their queues cannot be given back.
-    fn spend_each(
-        &self,
-        charges: &[Charge<'_>],
-        hashes: &[KeyHash],
-        mut now: Tick,
-    ) -> SmallVec<[Decision; 8]> {
-        let mut each: SmallVec<[Decision; 8]> =
-            SmallVec::from_elem(Decision::unlimited(), charges.len());
+    fn spend_each(&self, charges: &[Charge<'_>], hashes: &[KeyHash], mut now: Tick) -> Spent {
+        let mut spent = Spent {
+            each: SmallVec::from_elem(Decision::unlimited(), charges.len()),
+            at: SmallVec::from_elem(None, charges.len()),
+        };
         let mut denied = false;
         for shaping in [false, true] {
             for (index, (counters, hash, cost)) in self.counters(charges, hashes).enumerate() {
                 if counters.shapes() != shaping {
                     continue;
                 }
-                each[index] = match denied {
+                let decision = match denied {
                     true => counters.peek(hash, cost, now),
                     false => counters.check_with(hash, cost, &self.clock, &mut now),
                 };
-                denied |= !each[index].is_allowed();
+                spent.at[index] = (!denied && decision.is_allowed()).then_some(now);
+                spent.each[index] = decision;
+                denied |= !decision.is_allowed();
             }
         }
-        each
+        spent
     }
 
-    /// Takes back what was spent before the denial.
-    fn take_back(
-        &self,
-        charges: &[Charge<'_>],
-        hashes: &[KeyHash],
-        then: Tick,
-        each: &SmallVec<[Decision; 8]>,
-    ) {
-        for shaping in [false, true] {
-            for (index, (counters, hash, cost)) in self.counters(charges, hashes).enumerate() {
-                if counters.shapes() != shaping {
-                    continue;
-                }
-                if !each[index].is_allowed() {
-                    return;
-                }
-                counters.undo(hash, cost, then, &self.clock);
+    /// Takes back what was spent before the denial, from each limit at the time at which it was
+    /// spent there: that may be in another window than the one in which the request began. Then
+    /// has every decision say what is left without it.
+    fn take_back(&self, charges: &[Charge<'_>], hashes: &[KeyHash], spent: &mut Spent) {
+        for ((counters, hash, cost), at) in self.counters(charges, hashes).zip(&spent.at) {
+            if let Some(then) = at {
+                counters.undo(hash, cost, *then, &self.clock);
             }
         }
+        let now = self.clock.now();
+        for ((counters, hash, _), decision) in self.counters(charges, hashes).zip(&mut spent.each) {
+            *decision = decision.with_remaining_of(counters.peek(hash, 0, now));
+        }
+    }
+
+    /// The hashes of the keys. All charges are of this gate, or nothing comes of any of them.
+    fn hashes(&self, charges: &[Charge<'_>]) -> Each<KeyHash> {
+        let hash = |charge: &Charge<'_>| {
+            self.entry(charge.limit);
+            charge.key.hash(&self.seed)
+        };
+        charges.iter().map(hash).collect()
     }
 
     fn counters<'a>(
@@ -349,6 +354,17 @@ impl<C: Clock> Gate<C> {
     }
 
     fn entry(&self, limit: LimitId) -> &Entry {
-        &self.limits[limit.0]
+        assert!(limit.gate == self.number, "the limit is of another gate");
+        &self.limits[limit.index]
     }
+}
+
+/// What is known of each charge.
+type Each<T> = SmallVec<[T; 8]>;
+
+/// What became of the charges of a request.
+struct Spent {
+    each: Each<Decision>,
+    /// When a charge was spent, if it was.
+    at: Each<Option<Tick>>,
 }
