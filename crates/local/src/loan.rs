@@ -23,21 +23,40 @@ pub(crate) struct Borrower {
     id: u64,
     /// Raised to make all loans worthless.
     epoch: AtomicU64,
+    /// How many are giving back to a bucket just now: until they are done, nobody borrows.
+    givers: AtomicU64,
 }
+
+/// While this lives there are no loans: a bucket that is given something back may be lacking less
+/// than it has lent, which is all that makes a loan safe.
+#[must_use]
+pub(crate) struct Recall<'a>(&'a Borrower);
 
 impl Borrower {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        Self { id: NEXT.fetch_add(1, Ordering::Relaxed), epoch: AtomicU64::new(0) }
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { id, epoch: AtomicU64::new(0), givers: AtomicU64::new(0) }
     }
 
-    pub(crate) fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Acquire)
+    /// The epoch of a loan that is given now; `None` if none may be.
+    pub(crate) fn epoch(&self) -> Option<u64> {
+        let epoch = self.epoch.load(Ordering::Acquire);
+        // In this order: whoever begins to give back after this raises the epoch.
+        (self.givers.load(Ordering::Acquire) == 0).then_some(epoch)
     }
 
-    /// Makes all loans worthless.
-    pub(crate) fn recall(&self) {
+    /// Makes all loans worthless, and prevents new ones for as long as the answer lives.
+    pub(crate) fn recall(&self) -> Recall<'_> {
+        self.givers.fetch_add(1, Ordering::AcqRel);
         self.epoch.fetch_add(1, Ordering::AcqRel);
+        Recall(self)
+    }
+}
+
+impl Drop for Recall<'_> {
+    fn drop(&mut self) {
+        self.0.givers.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -92,7 +111,7 @@ pub(crate) enum Spending {
 impl Held {
     fn spend(&mut self, borrower: &Borrower, cost: u64, now: Tick) -> Spending {
         let current = self.borrower == borrower.id
-            && self.epoch == borrower.epoch()
+            && self.epoch == borrower.epoch.load(Ordering::Acquire)
             && now <= self.loan.until;
         match self.left.checked_sub(cost) {
             Some(left) if current => {

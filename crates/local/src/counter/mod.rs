@@ -168,9 +168,8 @@ impl Counter {
     pub(crate) fn refund(&self, hash: KeyHash, cost: u64, now: Tick) {
         let hash = hash.salted(self.salt);
         let phase = self.sketch.phase(hash);
+        let _recall = self.borrower.recall();
         self.rewrite(hash, |word| self.machine.refund(word, now, cost, phase));
-        // A loan is safe for as long as the bucket lacks what it lent, and now it may not.
-        self.borrower.recall();
     }
 
     /// Takes back `cost` that was spent at `then`, as if it had never been. The time is taken
@@ -179,20 +178,19 @@ impl Counter {
         let hash = hash.salted(self.salt);
         let phase = self.sketch.phase(hash);
         let undone = |word| self.machine.undo(word, then, refresh(), cost, phase);
+        let _recall = self.borrower.recall();
         if !self.rewrite(hash, undone) {
             let redone = |word| self.machine.charge(word, refresh(), cost, phase);
             self.sketch.undo(hash, undone, redone);
         }
-        self.borrower.recall();
     }
 
     /// Gives the key its whole budget back. `false` if it is counted in the sketch, together with
     /// others, and cannot be reset alone.
     pub(crate) fn reset(&self, hash: KeyHash, now: Tick) -> bool {
         let hash = hash.salted(self.salt);
+        let _recall = self.borrower.recall();
         let done = self.rewrite(hash, |_| Word::REST);
-        // What was borrowed before is spent before, or not at all.
-        self.borrower.recall();
         done || self.sketch.read(hash, now) == Word::REST
     }
 
@@ -356,12 +354,13 @@ impl Counter {
             let epoch = self.borrower.epoch();
             let mut borrowed = None;
             let changed = line.change(place.tag, |word| {
+                epoch?;
                 let loan = self.machine.lend(word, spend.now, loan::WANT, spend.phase)?;
                 let left = loan.tokens.checked_sub(spend.cost).filter(|_| spend.cost > 0)?;
                 borrowed = Some((loan, left));
                 Some(loan.word)
             });
-            if let (Ok(()), Some((loan, left))) = (changed, borrowed) {
+            if let (Ok(()), Some(epoch), Some((loan, left))) = (changed, epoch, borrowed) {
                 loan::keep(&self.borrower, epoch, hash, loan, left);
                 return Some(loan.decision_with(left));
             }
