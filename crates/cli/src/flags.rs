@@ -43,9 +43,9 @@ pub(crate) struct Bench {
     #[arg(long)]
     pub(crate) quick: bool,
 
-    /// How to print the figures
-    #[arg(long, value_enum, default_value_t = Output::Table)]
-    pub(crate) output: Output,
+    /// Print one JSON object a line, for programs
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// The algorithms with a state of fixed size.
@@ -56,25 +56,10 @@ pub(crate) enum Algorithm {
     SlidingWindow,
 }
 
-/// For whom the figures are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Output {
-    /// For people
-    Table,
-    /// One JSON object a line
-    Json,
-}
-
 /// A number of keys, from 1 to 100 million.
 fn count(text: &str) -> Result<u64, String> {
-    let (digits, factor) = match text.strip_suffix(['k', 'M']) {
-        Some(digits) if text.ends_with('k') => (digits, 1_000),
-        Some(digits) => (digits, 1_000_000),
-        None => (text, 1),
-    };
-    let count = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
-    match count {
-        Some(count @ 1..=MAX_KEYS) => Ok(count),
+    match tollgate::Quota::parse_count(text) {
+        Ok(count @ 1..=MAX_KEYS) => Ok(count),
         _ => Err("write a whole number from 1 to 100M, such as 500, 1k or 10M".into()),
     }
 }
@@ -90,6 +75,16 @@ mod tests {
     #[test]
     fn the_flags_are_consistent() {
         Flags::command().debug_assert();
+    }
+
+    #[test]
+    fn figures_are_for_people_unless_asked_otherwise() {
+        let json = |arguments: &[&str]| {
+            let Command::Bench(bench) = Flags::try_parse_from(arguments).unwrap().command;
+            bench.json
+        };
+        assert!(!json(&["tollgate", "bench"]));
+        assert!(json(&["tollgate", "bench", "--json"]));
     }
 
     #[test]
