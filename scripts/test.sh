@@ -28,8 +28,8 @@ Only when named, because it needs the network and its answer changes from day to
 
   advisories  no dependency has a known vulnerability
 
-Needs the stable Rust toolchain. Other programs are installed when they are missing: a C compiler
-with apt-get, cargo-deny with cargo, into the target folder.
+Needs the stable Rust toolchain. What else is missing is installed: rustfmt and clippy with rustup,
+a C compiler with apt-get, cargo-deny with cargo, into the target folder.
 TEXT
 }
 
@@ -63,8 +63,8 @@ main() {
 
 step_machine() {
     command -v cargo >/dev/null || die "cargo is missing: install Rust from https://rustup.rs"
-    cargo fmt --version >/dev/null 2>&1 || die "rustfmt is missing: rustup component add rustfmt"
-    cargo clippy --version >/dev/null 2>&1 || die "clippy is missing: rustup component add clippy"
+    component fmt rustfmt
+    component clippy clippy
     need cc build-essential
     rustc --version
 }
@@ -130,6 +130,16 @@ install_deny() {
 
 repository_tool() {
     cargo run --quiet --locked -p tollgate-tests -- "$@"
+}
+
+# component SUBCOMMAND NAME: adds the component of the toolchain when `cargo SUBCOMMAND` is missing.
+component() {
+    local subcommand="$1" name="$2"
+    cargo "$subcommand" --version >/dev/null 2>&1 && return
+    command -v rustup >/dev/null || die "$name is missing, and there is no rustup to add it with"
+    echo "$name is missing; adding it with rustup"
+    rustup component add "$name"
+    cargo "$subcommand" --version >/dev/null || die "rustup did not bring $name"
 }
 
 # need COMMAND PACKAGE: installs the Debian package when the command is missing.
