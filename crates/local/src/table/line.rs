@@ -16,7 +16,7 @@ use tollgate_core::{Decision, Step, Tick, Word};
 
 use crate::key::KeyHash;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
-use crate::table::Stepping;
+use crate::table::{Stepping, tags};
 
 /// Slots in a line. Models with loom have fewer, to have fewer interleavings.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 1 } else { 5 };
@@ -212,45 +212,8 @@ impl Line {
     /// The first slot with this tag.
     #[inline(always)]
     fn find(&self, tag: Tag) -> Option<usize> {
-        let found = self.matches(tag);
+        let found = tags::matches(&self.tags, tag.0);
         (found != 0).then(|| found.trailing_zeros() as usize % SLOTS)
-    }
-
-    /// A bit for each slot that carries the tag: of four slots at once, and of one.
-    #[cfg(all(target_arch = "x86_64", not(loom)))]
-    #[inline(always)]
-    fn matches(&self, tag: Tag) -> u32 {
-        let [four @ .., last] = &self.tags;
-        let found: u32;
-        // SAFETY: `four` is 16 bytes of memory that is alive, and they are only read. Others may
-        // write to them at the same time, each tag with an atomic store: the processor reads
-        // every aligned word of a vector as a whole, so this is four relaxed loads and what
-        // follows from their values. SSE2 is part of every x86-64 processor.
-        #[expect(unsafe_code, reason = "a tenth off a decision on a key that is not in a cache")]
-        unsafe {
-            std::arch::asm!(
-                "movd {wanted}, {tag:e}",
-                "pshufd {wanted}, {wanted}, 0",
-                "movdqu {tags}, [{four}]",
-                "pcmpeqd {tags}, {wanted}",
-                "movmskps {found:e}, {tags}",
-                tag = in(reg) tag.0,
-                four = in(reg) four,
-                wanted = out(xmm_reg) _,
-                tags = out(xmm_reg) _,
-                found = lateout(reg) found,
-                options(readonly, nostack, preserves_flags),
-            );
-        }
-        // What the compiler cannot know: there are four bits at most.
-        found & 0xF | u32::from(last.load(Ordering::Relaxed) == tag.0) << 4
-    }
-
-    /// A bit for each slot that carries the tag.
-    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
-    fn matches(&self, tag: Tag) -> u32 {
-        let same = |slot: usize| self.tags[slot].load(Ordering::Relaxed) == tag.0;
-        (0..SLOTS).map(|slot| u32::from(same(slot)) << slot).sum()
     }
 
     #[inline(always)]

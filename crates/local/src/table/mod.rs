@@ -9,6 +9,7 @@
 //! [`crate::counter`] for the way of a decision through it.
 
 mod line;
+mod tags;
 
 pub(crate) use line::{Claim, Failed, Line, Own, Owner, SLOTS, Tag, Vacancy};
 
