@@ -214,7 +214,7 @@ impl Log {
         gone && self.latest <= now
     }
 
-    /// How many entries the log holds: what it costs in memory.
+    /// How many entries the log holds: requests of one moment share one.
     ///
     /// ```
     /// assert_eq!(tollgate_core::Log::default().entries(), 0);
@@ -223,7 +223,56 @@ impl Log {
         self.entries.len()
     }
 
-    fn forget(&mut self, rule: LogRule, now: Tick) {
+    /// How many entries there is memory for, at [`ENTRY_BYTES`](Self::ENTRY_BYTES) each. A log
+    /// that has as many takes more at the next request, and gives none back by itself.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_core::Log::default().capacity(), 0);
+    /// ```
+    pub fn capacity(&self) -> usize {
+        self.entries.capacity()
+    }
+
+    /// The memory of one entry.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_core::Log::ENTRY_BYTES, 16);
+    /// ```
+    pub const ENTRY_BYTES: usize = size_of::<Entry>();
+
+    /// Takes or gives back memory, such that there is some for `entries` entries, or for those
+    /// that are there if they are more.
+    ///
+    /// ```
+    /// # use tollgate_core::{Limit, Log, Tick};
+    /// let rule = Limit::sliding_log("5/s")?.log_rule().expect("it is a log");
+    /// let mut log = Log::default();
+    /// log.set_capacity(3);
+    /// log.step(rule, Tick::ZERO, 1);
+    /// assert_eq!(log.capacity(), 3);
+    /// log.set_capacity(0);
+    /// assert_eq!(log.capacity(), 1);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn set_capacity(&mut self, entries: usize) {
+        self.entries.shrink_to(entries);
+        self.entries.reserve_exact(entries.saturating_sub(self.entries.len()));
+    }
+
+    /// Forgets the requests that are over at `now`. All that asks the log for a decision does so
+    /// first.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tollgate_core::{Limit, Log, Tick};
+    /// let rule = Limit::sliding_log("5/s")?.log_rule().expect("it is a log");
+    /// let mut log = Log::default();
+    /// log.step(rule, Tick::ZERO, 1);
+    /// log.forget(rule, Tick::ZERO.after(Duration::from_secs(1)));
+    /// assert_eq!(log.entries(), 0);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn forget(&mut self, rule: LogRule, now: Tick) {
         self.latest = self.latest.max(now.as_nanos());
         while let Some(first) = self.entries.front() {
             if first.at + rule.window > self.latest {

@@ -275,6 +275,25 @@ const fn millis(millis: u64) -> Tick {
     Tick::from_nanos(millis * 1_000_000)
 }
 
+#[test]
+fn a_log_has_the_memory_it_is_given_and_keeps_what_it_holds() {
+    let (rule, mut log) = (rule("9/s"), Log::default());
+    for entries in [3, 8, 1, 0, 5] {
+        log.set_capacity(entries);
+        assert_eq!(log.capacity(), entries);
+    }
+    for at in 0..9 {
+        assert!(log.step(rule, millis(at), 1).is_allowed());
+        log.set_capacity(2);
+        assert_eq!(log.capacity(), 2.max(log.entries()), "after {at} ms");
+    }
+    log.forget(rule, millis(1003));
+    assert_eq!((log.entries(), log.capacity()), (5, 9));
+    log.set_capacity(6);
+    assert_eq!((log.entries(), log.capacity()), (5, 6));
+    assert_eq!(log.peek(rule, millis(1003), 0).remaining(), 4, "4 of 9 are over");
+}
+
 /// A request that had left the log was taken from the next one instead.
 #[test]
 fn undo_leaves_others_alone_when_its_own_is_gone() {
