@@ -112,7 +112,7 @@ impl Counters {
     /// ```
     pub fn new(table: &Arc<Table>, limit: &Limit, anchor: Anchor, salt: KeyHash) -> Self {
         let home = match (limit.log_rule(), Counter::new(table, limit, anchor, salt.0)) {
-            (Some(rule), _) => Home::Logs(Box::new(Logs::new(rule, table.keys(), salt.0))),
+            (Some(rule), _) => Home::Logs(Box::new(Logs::new(rule, table.memory(), salt.0))),
             (None, Some(counter)) if !counter.is_unlimited() => Home::Table(Box::new(counter)),
             (None, _) => Home::Unlimited,
         };

@@ -28,6 +28,7 @@ mod memory;
 mod permits;
 mod prefetch;
 mod shards;
+mod shelf;
 mod sketch;
 mod sync;
 mod table;

@@ -1,32 +1,38 @@
 //! The home of sliding logs, whose states grow with the limit: bounded all the same.
 //!
 //! Logs are locked, a shard at a time: their state is many words, and they guard logins and
-//! payments, not every request. Where the memory is used up, keys that have a log go on in the
-//! entries they have, and new keys share one log per shard. Both count too high, never too low.
+//! payments, not every request. All shards share one allowance of bytes. Where it is used up, keys
+//! that have a log go on in the entries they have, and new keys share one log per shard. Both
+//! count too high, never too low.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tollgate_core::{Decision, Log, LogRule, Tick};
 
 use crate::counter::Refresh;
 use crate::counters::Pressure;
 use crate::key::KeyHash;
-use crate::shards::{ByHash, Shards};
+use crate::shards::Shards;
+use crate::shelf::{ALLOCATION, At, Bytes, Shelf, ring_bytes};
 
 pub(crate) struct Logs {
     rule: LogRule,
     salt: u64,
     shards: Shards<Shard>,
+    bytes: Arc<Bytes>,
+    /// The shard that is searched next for logs at rest when memory is short.
+    next: AtomicUsize,
 }
 
-#[derive(Default)]
 struct Shard {
-    logs: ByHash<Log>,
-    /// For keys that found no room.
+    logs: Shelf,
+    /// For keys that found no room. It never has more than one entry, whose memory it has from
+    /// the beginning.
     common: Log,
-    /// Entries of all logs but the common one, and one for each log.
-    used: usize,
-    max: usize,
-    /// When it is worth looking for logs at rest again.
-    next_sweep: Tick,
+    bytes: Arc<Bytes>,
+    /// When a log was dropped last.
+    dropped: Option<Tick>,
     overflowed: u64,
     promoted: u64,
 }
@@ -34,14 +40,29 @@ struct Shard {
 const SHARDS: usize = 64;
 
 impl Logs {
-    /// Logs of at most `entries` requests in all.
-    pub(crate) fn new(rule: LogRule, entries: usize, salt: u64) -> Self {
-        let max = (entries / SHARDS).max(Self::MIN_ENTRIES);
-        let shards = Shards::new(SHARDS, || Shard { max, ..Shard::default() });
-        Self { rule, salt, shards }
+    /// Logs beside a table of so many bytes.
+    pub(crate) fn new(rule: LogRule, table: usize, salt: u64) -> Self {
+        let max = table.saturating_mul(Self::PER_TABLE_BYTE).max(Self::MIN_BYTES);
+        let bytes = Arc::new(Bytes::new(Self::FIXED_BYTES, max));
+        let shards = Shards::new(SHARDS, || Shard::new(&bytes));
+        Self { rule, salt, shards, bytes, next: AtomicUsize::new(0) }
     }
 
-    const MIN_ENTRIES: usize = 16;
+    /// The most memory that logs take, for each byte of the table. A key with few requests takes
+    /// 120 to 200 bytes here and 23 in a table: this is room for every other key that the table
+    /// was planned for, if all are logs and live at once.
+    const PER_TABLE_BYTE: usize = 4;
+
+    /// So much is allowed beside the smallest table.
+    const MIN_BYTES: usize = 64 << 10;
+
+    /// What logs take before there is any: shards, with the common log of each, and a copy of
+    /// that for the key that takes it along.
+    const FIXED_BYTES: usize = size_of::<Self>()
+        + Shards::<Shard>::bytes(SHARDS)
+        + SHARDS * 2 * ring_bytes(1)
+        + Bytes::SIZE
+        + 3 * ALLOCATION;
 
     /// Moves `now` on to what it has seen, if the key has no log.
     pub(crate) fn check(
@@ -52,110 +73,254 @@ impl Logs {
         refresh: Refresh<'_>,
     ) -> Decision {
         let key = key.salted(self.salt);
+        if self.bytes.are_short() {
+            self.search_next(*now);
+        }
         let mut shard = self.shards.of(key);
         // The log may have been dropped at rest since the caller looked at its clock: without one,
         // the time is taken while nobody can drop any.
-        if !shard.logs.contains_key(&key) {
+        if shard.logs.find(key).is_none() {
             *now = refresh().max(*now);
         }
         shard.check(self.rule, key, cost, *now)
     }
 
     pub(crate) fn peek(&self, key: KeyHash, cost: u64, now: Tick) -> Decision {
-        let mut decision = None;
-        self.change(key, |log| decision = Some(log.peek(self.rule, now, cost)));
-        decision.unwrap_or_else(|| {
-            self.shards.of(key.salted(self.salt)).common.peek(self.rule, now, cost)
-        })
+        let key = key.salted(self.salt);
+        self.shards.of(key).peek(self.rule, key, cost, now)
     }
 
     pub(crate) fn refund(&self, key: KeyHash, cost: u64) {
-        self.change(key, |log| log.refund(cost));
+        let key = key.salted(self.salt);
+        let mut shard = self.shards.of(key);
+        if let Some((at, log)) = shard.find(key) {
+            log.refund(cost);
+            shard.logs.trim(at);
+        }
     }
 
     pub(crate) fn undo(&self, key: KeyHash, cost: u64, then: Tick) {
-        let found = self.change(key, |log| log.undo(then, cost));
-        if !found {
-            // Requests of one moment are alike, so the common log can give one back.
-            self.shards.of(key.salted(self.salt)).common.undo(then, cost);
+        let key = key.salted(self.salt);
+        let mut shard = self.shards.of(key);
+        if let Some((at, log)) = shard.find(key) {
+            log.undo(then, cost);
+            shard.logs.trim(at);
+        } else if shard.dropped.is_none_or(|dropped| then > dropped) {
+            // Requests of one moment are alike, so the common log can give one back. A request in
+            // a log of its own that was dropped since would take it from somebody else.
+            shard.common.undo(then, cost);
         }
     }
 
     pub(crate) fn reset(&self, key: KeyHash, now: Tick) -> bool {
-        let found = self.change(key, |log| *log = Log::default());
-        found || self.shards.of(key.salted(self.salt)).common.is_at_rest(self.rule, now)
+        let key = key.salted(self.salt);
+        let mut shard = self.shards.of(key);
+        match shard.logs.find(key) {
+            // It stays, to say that the key has spent nothing of what the common log counts.
+            Some(at) => shard.logs.clear(at),
+            None => return shard.common.is_at_rest(self.rule, now),
+        }
+        true
     }
 
     pub(crate) fn pressure(&self) -> Pressure {
-        let mut pressure = Pressure::default();
+        let mut pressure = Pressure { memory: self.bytes.held(), ..Pressure::default() };
         for shard in self.shards.iter() {
             pressure.overflowed += shard.overflowed;
             pressure.promoted += shard.promoted;
-            pressure.memory += shard.used * size_of::<(u64, u64)>();
         }
         pressure
     }
 
-    /// Changes the log of a key in a way that frees memory, if at all. `false` if it has none.
-    fn change(&self, key: KeyHash, change: impl FnOnce(&mut Log)) -> bool {
-        let key = key.salted(self.salt);
-        let mut shard = self.shards.of(key);
-        let Some(log) = shard.logs.get_mut(&key) else { return false };
-        let before = log.entries();
-        change(log);
-        let freed = before - log.entries();
-        shard.used -= freed;
-        true
+    /// Looks for logs at rest in one shard after the other: memory that is short here may lie
+    /// idle in a shard that nobody asks for.
+    fn search_next(&self, now: Tick) {
+        let next = self.next.fetch_add(1, Ordering::Relaxed);
+        if let Some(mut shard) = self.shards.try_nth(next) {
+            shard.drop_at_rest(self.rule, now, Shard::MANY_PLACES);
+        }
     }
 }
 
 impl Shard {
+    fn new(bytes: &Arc<Bytes>) -> Self {
+        let mut common = Log::default();
+        common.set_capacity(1);
+        let logs = Shelf::new(Arc::clone(bytes));
+        let bytes = Arc::clone(bytes);
+        Self { logs, common, bytes, dropped: None, overflowed: 0, promoted: 0 }
+    }
+
     fn check(&mut self, rule: LogRule, key: KeyHash, cost: u64, now: Tick) -> Decision {
-        if self.used >= self.max && now >= self.next_sweep {
-            self.sweep(rule, now);
-        }
-        let full = self.used >= self.max;
-        if let Some(log) = self.logs.get_mut(&key) {
-            let before = log.entries();
-            let decision = match full {
-                true => log.step_in_place(rule, now, cost),
-                false => log.step(rule, now, cost),
-            };
-            self.used = self.used + log.entries() - before;
-            return decision;
-        }
-        if full {
-            self.overflowed += 1;
-            return self.common.step_in_place(rule, now, cost);
-        }
-        // A key that shared the common log takes along what that knows.
-        let mut log = Log::default();
-        if !self.common.is_at_rest(rule, now) {
-            log = self.common.clone();
-            self.promoted += 1;
-        }
-        let decision = log.step(rule, now, cost);
-        if log.entries() > 0 {
-            self.used += log.entries() + 1;
-            self.logs.insert(key, log);
-        }
+        let is_new = self.logs.find(key).is_none();
+        let places = if is_new { Self::MANY_PLACES } else { Self::FEW_PLACES };
+        self.drop_at_rest(rule, now, places);
+        let Some((at, log)) = self.find(key) else {
+            return self.check_new(rule, key, cost, now);
+        };
+        log.forget(rule, now);
+        let has_room = self.logs.has_room(at, longest(rule));
+        let decision = match self.logs.log(at) {
+            Some(log) if has_room => log.step(rule, now, cost),
+            Some(log) => log.step_in_place(rule, now, cost),
+            None => return self.common.step_in_place(rule, now, cost),
+        };
+        self.tidy(at, rule, now);
         decision
     }
 
-    /// Drops the logs at rest. Where that frees little, the next look waits, so that a shard full
-    /// of live logs is not searched for every request.
-    fn sweep(&mut self, rule: LogRule, now: Tick) {
-        let Self { logs, used, .. } = self;
-        logs.retain(|_, log| {
-            let keep = !log.is_at_rest(rule, now);
-            if !keep {
-                *used -= log.entries() + 1;
-            }
-            keep
-        });
-        self.next_sweep = match self.used > self.max / 2 {
-            true => now.after(rule.window() / 16),
-            false => now,
+    fn check_new(&mut self, rule: LogRule, key: KeyHash, cost: u64, now: Tick) -> Decision {
+        let mut log = self.known(rule, now);
+        let is_fresh = log.entries() == 0;
+        let decision = log.peek(rule, now, cost);
+        if is_fresh && (cost == 0 || !decision.is_allowed()) {
+            return decision;
+        }
+        let entries = (log.entries() + 1).min(longest(rule));
+        let at = self.logs.insert(key, log, entries);
+        let Some(log) = at.and_then(|at| self.logs.log(at)) else {
+            self.overflowed += 1;
+            return self.common.step_in_place(rule, now, cost);
         };
+        self.promoted += u64::from(!is_fresh);
+        log.step(rule, now, cost)
+    }
+
+    fn peek(&mut self, rule: LogRule, key: KeyHash, cost: u64, now: Tick) -> Decision {
+        let Some((at, log)) = self.find(key) else {
+            return self.known(rule, now).peek(rule, now, cost);
+        };
+        let decision = log.peek(rule, now, cost);
+        self.tidy(at, rule, now);
+        decision
+    }
+
+    fn find(&mut self, key: KeyHash) -> Option<(At, &mut Log)> {
+        let at = self.logs.find(key)?;
+        self.logs.log(at).map(|log| (at, log))
+    }
+
+    /// What is known about a key that has no log: that it has spent nothing, or, if it may have
+    /// shared the common log, no more than that.
+    fn known(&self, rule: LogRule, now: Tick) -> Log {
+        match self.common.is_at_rest(rule, now) {
+            true => Log::default(),
+            false => self.common.clone(),
+        }
+    }
+
+    /// Gives back the memory that a log has and does not need.
+    fn tidy(&mut self, at: At, rule: LogRule, now: Tick) {
+        let is_at_rest = self.logs.log(at).is_some_and(|log| log.is_at_rest(rule, now));
+        if is_at_rest && self.common.is_at_rest(rule, now) {
+            self.logs.drop_log(at);
+            self.dropped = self.dropped.max(Some(now));
+        } else {
+            self.logs.trim(at);
+        }
+    }
+
+    /// Drops the logs at rest at some places.
+    fn drop_at_rest(&mut self, rule: LogRule, now: Tick, places: usize) {
+        // While the common log counts, one at rest is worth its memory, if there is enough:
+        // without it, its key would be held to what the common log says.
+        if (self.common.is_at_rest(rule, now) || self.bytes.are_short())
+            && self.logs.drop_at_rest(rule, now, places) > 0
+        {
+            self.dropped = self.dropped.max(Some(now));
+        }
+    }
+
+    /// How many places are searched for logs at rest by a decision on a key that has a log.
+    const FEW_PLACES: usize = 2;
+
+    /// And for each log that is added. Of a shelf to which keys come once and not again, one place
+    /// in so many is taken by a log at rest, few enough for the shelf to become smaller.
+    const MANY_PLACES: usize = 16;
+}
+
+/// The most entries a log can have: each counts one at least.
+fn longest(rule: LogRule) -> usize {
+    usize::try_from(rule.limit()).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::thread;
+    use std::time::Duration;
+
+    use tollgate_core::Limit;
+
+    use super::*;
+
+    impl Logs {
+        /// The memory that is held, found by looking at all of it.
+        fn measured(&self) -> usize {
+            let shards = self.shards.iter().map(|shard| {
+                size_of::<Mutex<Shard>>() + shard.common.capacity() * 16 + shard.logs.measured()
+            });
+            size_of::<Self>() + shards.sum::<usize>()
+        }
+    }
+
+    fn logs(quota: &str, table: usize) -> Logs {
+        Logs::new(Limit::sliding_log(quota).unwrap().log_rule().unwrap(), table, 7)
+    }
+
+    fn spend(logs: &Logs, key: u64, now: Tick) {
+        logs.check(KeyHash(key), 1, &mut { now }, &|| now);
+    }
+
+    /// What is reported is between what is held and what may be held, and not far above the former.
+    fn expect_honest(logs: &Logs, max: usize) {
+        let (reported, measured) = (logs.pressure().memory, logs.measured());
+        assert!((measured..=max).contains(&reported), "{reported} of {max}, really {measured}");
+        let notes = reported - measured;
+        assert!(notes <= 7_000 + measured / 4, "{reported} bytes, really {measured}");
+    }
+
+    #[test]
+    fn memory_is_what_is_held_by_many_keys_and_by_few() {
+        let max = 4 * 50_000;
+        for (quota, keys) in [("2/s", 10_000), ("50k/s", 3), ("100/s", 700)] {
+            let logs = logs(quota, 50_000);
+            for request in 0..60_000u64 {
+                let now = Tick::ZERO.after(Duration::from_micros(request * 20));
+                spend(&logs, request % keys, now);
+                if request % 64 == 0 {
+                    expect_honest(&logs, max);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn memory_is_what_is_held_when_threads_are_done() {
+        let logs = logs("20/s", 50_000);
+        thread::scope(|scope| {
+            for thread in 0..4u64 {
+                let logs = &logs;
+                scope.spawn(move || {
+                    for request in 0..20_000u64 {
+                        let now = Tick::ZERO.after(Duration::from_micros(request * 100));
+                        spend(logs, (request * (thread + 1)) % 3_000, now);
+                        assert!(logs.bytes.held() <= 4 * 50_000);
+                    }
+                });
+            }
+        });
+        expect_honest(&logs, 4 * 50_000);
+    }
+
+    #[test]
+    fn the_smallest_table_leaves_room_for_some_logs() {
+        let logs = logs("2/s", 1);
+        expect_honest(&logs, Logs::MIN_BYTES / 2);
+        for key in 0..1_000 {
+            spend(&logs, key, Tick::ZERO);
+        }
+        expect_honest(&logs, Logs::MIN_BYTES);
+        assert!(logs.pressure().overflowed < 800, "{:?}", logs.pressure());
     }
 }

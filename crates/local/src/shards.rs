@@ -15,9 +15,19 @@ impl<T> Shards<T> {
         Self((0..count).map(|_| Mutex::new(shard())).collect())
     }
 
+    /// The memory of so many shards, without what they point to.
+    pub(crate) const fn bytes(count: usize) -> usize {
+        count * size_of::<Mutex<T>>()
+    }
+
     /// The shard of a key. Maps inside a shard are free to use the other bits of the hash.
     pub(crate) fn of(&self, key: KeyHash) -> MutexGuard<'_, T> {
         lock(&self.0[(key.0 >> 32) as usize % self.0.len()])
+    }
+
+    /// One of the shards, unless somebody is there. Successive numbers lead to all of them.
+    pub(crate) fn try_nth(&self, number: usize) -> Option<MutexGuard<'_, T>> {
+        self.0[number % self.0.len()].try_lock().ok()
     }
 
     /// All shards, one after the other: while one is looked at, the others go on.

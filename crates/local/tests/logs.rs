@@ -9,6 +9,7 @@
     reason = "a test that cannot go on has failed, and says where"
 )]
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -24,16 +25,23 @@ struct Logs {
     counters: Counters,
     clock: ManualClock,
     seed: Seed,
+    /// The most memory they may take, in bytes.
+    budget: usize,
 }
 
 impl Logs {
-    /// Five per second, with memory for so many entries.
-    fn new(entries: usize) -> Self {
+    /// Five per second, beside a table for so many keys.
+    fn new(keys: usize) -> Self {
+        Self::of("5/s", keys)
+    }
+
+    fn of(quota: &str, keys: usize) -> Self {
         let (clock, seed) = (ManualClock::new(), Seed::new(5));
-        let table = Arc::new(Table::with_keys(entries).unwrap());
-        let limit = Limit::sliding_log("5/s").unwrap();
+        let table = Arc::new(Table::with_keys(keys).unwrap());
+        let limit = Limit::sliding_log(quota).unwrap();
         let counters = Counters::new(&table, &limit, clock.anchor(), seed.salt(0));
-        Self { counters, clock, seed }
+        let budget = (4 * table.memory()).max(64 << 10);
+        Self { counters, clock, seed, budget }
     }
 
     fn key(&self, number: usize) -> KeyHash {
@@ -42,6 +50,14 @@ impl Logs {
 
     fn check(&self, number: usize, cost: u64) -> bool {
         self.counters.check(self.key(number), cost, &self.clock).is_allowed()
+    }
+
+    fn left(&self, number: usize) -> u64 {
+        self.counters.peek(self.key(number), 1, self.clock.now()).remaining()
+    }
+
+    fn memory(&self) -> usize {
+        self.counters.pressure().memory
     }
 }
 
@@ -143,7 +159,7 @@ proptest! {
 
     #[test]
     fn without_room_for_all_no_window_holds_more_than_the_limit(
-        events in prop::collection::vec((0..3_000usize, 1..=3u64, 0..3_000_000u64), 0..3_000),
+        events in prop::collection::vec((0..3_000usize, 1..=3u64, 0..1_000_000u64), 0..3_000),
     ) {
         let logs = Logs::new(1);
         let mut naive = vec![Naive::default(); 3_000];
@@ -156,24 +172,111 @@ proptest! {
                 prop_assert!(naive[key].allows(now, cost), "{} of key {} at {}", cost, key, now);
                 naive[key].0.push((now, cost));
             }
+            prop_assert!(logs.memory() <= logs.budget, "{} bytes", logs.memory());
         }
     }
 }
 
+/// Far more keys than there is room for, in turns, so that all of them stay live.
 #[test]
-fn memory_is_bounded_however_many_keys_come() {
-    let logs = Logs::new(4_096);
-    let most = 4_096 * 16;
-    for key in 0..20_000 {
-        logs.check(key, 1);
-        logs.clock.advance(Duration::from_micros(10));
-        let memory = logs.counters.pressure().memory;
-        // Each of the logs that are there may hold one more entry than there is room for.
-        assert!(memory <= 2 * most, "{memory} bytes after {key} keys");
+fn many_keys_with_few_requests_keep_their_limits_in_bounded_memory() {
+    let logs = Logs::of("3/min", 1_000);
+    let mut passed = vec![0; 20_000];
+    for _ in 0..5 {
+        for (key, passed) in passed.iter_mut().enumerate() {
+            *passed += u64::from(logs.check(key, 1));
+            assert!(logs.memory() <= logs.budget, "{} bytes at key {key}", logs.memory());
+        }
+        logs.clock.advance(Duration::from_millis(1));
     }
-    let pressure = logs.counters.pressure();
-    assert!(pressure.overflowed > 10_000, "{pressure:?}");
-    assert!(pressure.memory >= most / 2, "{pressure:?}");
+    assert!(passed.iter().all(|passed| *passed <= 3));
+    let own = passed.iter().filter(|passed| **passed == 3).count();
+    assert!(own > 400, "only {own} of 1,000 keys planned for had a log of their own");
+    assert!(logs.counters.pressure().overflowed > 10_000, "{:?}", logs.counters.pressure());
+    assert!(logs.memory() >= logs.budget / 2, "{} bytes", logs.memory());
+    // After a window all is at rest, and there is room again.
+    logs.clock.advance(Duration::from_secs(61));
+    assert!(logs.check(7, 3) && !logs.check(7, 1));
+}
+
+#[test]
+fn few_keys_with_many_requests_keep_their_limits_in_bounded_memory() {
+    const KEYS: usize = 3;
+    let logs = Logs::of("20k/s", 1_000);
+    let mut passed: [VecDeque<Tick>; KEYS] = Default::default();
+    for request in 0..200_000 {
+        let key = request % KEYS;
+        logs.clock.advance(Duration::from_micros(10));
+        let now = logs.clock.now();
+        while passed[key].front().is_some_and(|at| now.since(*at) >= WINDOW) {
+            passed[key].pop_front();
+        }
+        if logs.check(key, 1) {
+            passed[key].push_back(now);
+        }
+        assert!(passed[key].len() <= 20_000, "key {key} at {now}");
+        assert!(logs.memory() <= logs.budget, "{} bytes at {now}", logs.memory());
+    }
+    assert!(logs.memory() >= logs.budget / 2, "{} bytes", logs.memory());
+    assert_eq!(logs.counters.pressure().overflowed, 0, "each key has a log of its own");
+}
+
+/// No shard has a part of the memory for itself.
+#[test]
+fn one_key_may_have_most_of_the_memory() {
+    let logs = Logs::of("2k/s", 1_000);
+    for request in 0..2_000 {
+        logs.clock.advance(Duration::from_micros(100));
+        assert!(logs.check(1, 1), "request {request}");
+    }
+    assert!(!logs.check(1, 1));
+    // Each request is remembered by itself: they leave the window one by one, as they came.
+    logs.clock.advance(WINDOW - Duration::from_micros(100) * 1_999);
+    for request in 0..2_000 {
+        assert!(logs.check(1, 1) && !logs.check(1, 1), "request {request}");
+        logs.clock.advance(Duration::from_micros(100));
+    }
+}
+
+#[test]
+fn memory_comes_down_when_windows_have_passed() {
+    let empty = Logs::of("20k/s", 1_000).memory();
+    for (keys, each) in [(5_000, 1), (3, 5_000)] {
+        let logs = Logs::of("20k/s", 1_000);
+        for request in 0..keys * each {
+            logs.check(request % keys, 1);
+            logs.clock.advance(Duration::from_micros(1));
+        }
+        assert!(logs.memory() > logs.budget / 2, "{} bytes of {keys} keys", logs.memory());
+        logs.clock.advance(WINDOW);
+        // Others come, and are gone one after the other.
+        for key in 10_000..13_000 {
+            logs.check(key, 1);
+            logs.clock.advance(WINDOW);
+        }
+        let rest = logs.memory() - empty;
+        assert!(rest < 64 * 512, "{rest} bytes left of {keys} keys");
+    }
+}
+
+/// A log that was full once, and is asked rarely ever after.
+#[test]
+fn a_log_gives_back_memory_while_its_key_stays() {
+    let logs = Logs::of("2k/s", 1_000);
+    let memory = |requests: u32| {
+        for _ in 0..requests {
+            assert!(logs.check(1, 1));
+            logs.clock.advance(Duration::from_micros(1));
+        }
+        logs.memory()
+    };
+    let (one, many) = (memory(1), memory(1_000));
+    assert!(many >= one + 999 * 16, "{one} bytes, then {many}");
+    logs.clock.advance(WINDOW / 2);
+    memory(1);
+    logs.clock.advance(WINDOW / 2);
+    let few = memory(1);
+    assert!(few <= one + 64, "{one} bytes, then {many}, then {few}");
 }
 
 #[test]
@@ -189,15 +292,37 @@ fn what_comes_to_rest_makes_room_for_others() {
     }
 }
 
+/// Memory may lie idle in shards that nobody asks for: one key must find it all the same.
+#[test]
+fn what_comes_to_rest_makes_room_for_a_key_that_is_alone() {
+    let logs = Logs::of("2k/s", 1_000);
+    for key in 0..5_000 {
+        logs.check(key, 1);
+    }
+    logs.clock.advance(WINDOW);
+    for _ in 0..2_000 {
+        logs.check(1, 1);
+        logs.clock.advance(WINDOW / 2_000);
+    }
+    let decision = logs.counters.peek(logs.key(1), 1, logs.clock.now());
+    let wait = decision.reset_after();
+    assert!(wait >= WINDOW - WINDOW / 1_000, "{wait:?}");
+    logs.clock.advance(WINDOW / 2);
+    let left = logs.left(1);
+    assert!((950..=1_001).contains(&left), "{left} are back after half a window");
+}
+
 /// What a peek finds to be over must be given back to the memory as if a check had found it.
 #[test]
 fn a_peek_gives_back_the_memory_of_what_is_over() {
     let logs = Logs::new(1);
+    let empty = logs.memory();
     for round in 0..1_000 {
         assert!(logs.check(7, 1), "in round {round}");
+        assert!(logs.memory() > empty);
         logs.clock.advance(WINDOW);
-        assert_eq!(logs.counters.peek(logs.key(7), 1, logs.clock.now()).remaining(), LIMIT);
-        assert!(logs.counters.pressure().memory <= 32, "in round {round}");
+        assert_eq!(logs.left(7), LIMIT);
+        assert_eq!(logs.memory(), empty, "in round {round}");
     }
     assert_eq!(logs.counters.pressure().overflowed, 0);
 }
@@ -210,9 +335,55 @@ fn what_is_undone_never_was_and_what_is_refunded_is_back() {
     logs.clock.advance(Duration::from_millis(300));
     assert!(logs.check(1, 1));
     logs.counters.undo(key, 4, then, &logs.clock);
-    assert_eq!(logs.counters.peek(key, 1, logs.clock.now()).remaining(), 4);
+    assert_eq!(logs.left(1), 4);
     logs.counters.refund(key, 9, logs.clock.now());
-    assert_eq!(logs.counters.peek(key, 1, logs.clock.now()).remaining(), LIMIT, "not more");
+    assert_eq!(logs.left(1), LIMIT, "not more");
+}
+
+/// Keys come at one moment until there are some in all shards that share a log.
+fn crowd(logs: &Logs) {
+    let mut key = 1_000;
+    while logs.counters.pressure().overflowed < 10_000 {
+        key += 1;
+        logs.check(key, 1);
+    }
+}
+
+/// A log that is reset says that its key has spent nothing, whatever the others have.
+#[test]
+fn a_key_that_is_reset_is_not_held_to_what_others_share() {
+    let logs = Logs::new(1);
+    assert!(logs.check(0, LIMIT));
+    crowd(&logs);
+    assert!(logs.counters.reset(logs.key(0), logs.clock.now()));
+    assert_eq!(logs.left(0), LIMIT);
+}
+
+#[test]
+fn what_is_undone_in_a_shared_log_is_back() {
+    let logs = Logs::new(1);
+    let all: Vec<_> = (0..2_000).filter(|key| logs.check(*key, 1)).collect();
+    let shared = |key: &&usize| {
+        let before = logs.left(**key);
+        logs.counters.undo(logs.key(**key), 1, logs.clock.now(), &logs.clock);
+        assert_eq!(logs.left(**key), before + 1, "key {key}");
+        before + 1 < LIMIT
+    };
+    assert!(all.iter().rev().filter(shared).count() > 64, "most of them were alone");
+}
+
+/// What was in a log that is gone must not be taken out of the one that others share.
+#[test]
+fn an_undo_that_comes_too_late_takes_nothing_from_others() {
+    let logs = Logs::new(1);
+    let then = logs.clock.now();
+    assert!(logs.check(0, 1));
+    logs.clock.advance(WINDOW);
+    crowd(&logs);
+    let left = logs.left(0);
+    assert!(left < LIMIT, "its log is gone, and it is held to what others have spent");
+    logs.counters.undo(logs.key(0), 1, then, &logs.clock);
+    assert_eq!(logs.left(0), left);
 }
 
 #[test]
@@ -233,7 +404,7 @@ fn a_key_that_shared_a_log_takes_along_what_it_spent() {
     assert_eq!(logs.counters.pressure().promoted, 1);
     assert_eq!(decision.remaining(), LIMIT - 4, "1 and 2 of the shared log, and 1");
     logs.clock.advance(WINDOW * 9 / 10);
-    assert_eq!(logs.counters.peek(logs.key(key), 1, logs.clock.now()).remaining(), LIMIT - 1);
+    assert_eq!(logs.left(key), LIMIT - 1);
 }
 
 #[test]
