@@ -2,11 +2,7 @@
 
 #![cfg(not(loom))]
 #![forbid(unsafe_code)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test that cannot go on has failed, and says where"
-)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

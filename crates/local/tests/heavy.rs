@@ -2,11 +2,6 @@
 
 #![cfg(not(loom))]
 #![forbid(unsafe_code)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test that cannot go on has failed, and says where"
-)]
 
 use std::thread;
 

@@ -2,12 +2,6 @@
 
 #![cfg(not(loom))]
 #![forbid(unsafe_code)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot go on has failed, and says where"
-)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -162,6 +156,8 @@ fn the_room_is_for_all_keys_together_however_they_share_it() {
         assert_eq!(one.len(), room.min(max as usize), "{max} of a key, room for {room}");
         let others = (0..100).filter_map(|n| slots.acquire(key(2 + n), START).ok());
         assert_eq!(others.collect::<Vec<_>>().len(), room - one.len(), "room for {room}");
+        drop(one);
+        assert_eq!(slots.out(key(1), START), 0);
     }
 }
 
@@ -182,6 +178,24 @@ fn expired_permits_make_room_for_other_keys() {
         let after = START.after(MINUTE * (round + 1));
         assert!((first..first + 10_000).all(|n| slots.out(key(n), after) == 0));
     }
+}
+
+/// Nobody looks after the keys whose holders died: whoever finds no room has to.
+#[test]
+fn permits_that_expired_unseen_make_room() {
+    let slots = Concurrency::new(1, 64).unwrap().expiring(MINUTE).unwrap();
+    for n in 0..64 {
+        std::mem::forget(slots.acquire(key(n), START).unwrap());
+    }
+    assert!(slots.acquire(key(99), START).is_err());
+    let later = START.after(2 * MINUTE);
+    let again = (0..64).filter(|n| slots.acquire(key(*n), later).is_ok()).count();
+    assert!(again > 60, "{again} of 64 found room");
+}
+
+#[test]
+fn permits_that_expire_at_once_are_refused() {
+    assert!(Concurrency::new(1, 10).unwrap().expiring(Duration::ZERO).is_err());
 }
 
 #[test]
