@@ -49,8 +49,8 @@ impl Logs {
     }
 
     /// The most memory that logs take, for each byte of the table. A key with few requests takes
-    /// 120 to 200 bytes here and 23 in a table: this is room for every other key that the table
-    /// was planned for, if all are logs and live at once.
+    /// 120 to 200 bytes here and 23 in a table: this is room for about half of the keys that the
+    /// table was planned for, if all of them have logs and are live at once.
     const PER_TABLE_BYTE: usize = 4;
 
     /// So much is allowed beside the smallest table.
@@ -159,7 +159,7 @@ impl Shard {
             return self.check_new(rule, key, cost, now);
         };
         log.forget(rule, now);
-        let has_room = self.logs.has_room(at, longest(rule));
+        let has_room = self.logs.make_room(at, longest(rule));
         let decision = match self.logs.log(at) {
             Some(log) if has_room => log.step(rule, now, cost),
             Some(log) => log.step_in_place(rule, now, cost),

@@ -62,9 +62,9 @@ impl Shelf {
         self.put(key, log)
     }
 
-    /// Whether the log has memory for one more entry: if need be for twice as many, up to the
-    /// most that it is ever asked to hold.
-    pub(crate) fn has_room(&mut self, at: At, most: usize) -> bool {
+    /// Sees to it that the log has memory for one more entry: if need be for twice as many, up to
+    /// the most that it can come to hold. `false` if there is none.
+    pub(crate) fn make_room(&mut self, at: At, most: usize) -> bool {
         let Some((_, log)) = &mut self.places[at.0] else { return false };
         let capacity = log.capacity();
         if log.entries() < capacity || capacity >= most {
@@ -73,7 +73,7 @@ impl Shelf {
         Self::set_capacity(&self.bytes, log, (capacity * 2).min(most))
     }
 
-    /// Gives back memory of a log that needs less than a quarter of it.
+    /// Gives back memory of a log that needs no more than a quarter of it.
     pub(crate) fn trim(&mut self, at: At) {
         let Some((_, log)) = &mut self.places[at.0] else { return };
         let wanted = (log.entries() * 2).max(1);
@@ -307,7 +307,7 @@ mod tests {
         match (event, shelf.find(hash(key))) {
             (Event::Spend, Some(at)) => {
                 shelf.log(at).unwrap().forget(rule, now);
-                let has_room = shelf.has_room(at, LIMIT as usize);
+                let has_room = shelf.make_room(at, LIMIT as usize);
                 if has_room && shelf.log(at).unwrap().step(rule, now, 1).is_allowed() {
                     model.get_mut(&key).unwrap().push(now);
                 }
