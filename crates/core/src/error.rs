@@ -92,13 +92,13 @@ pub enum LimitError {
     #[error(
         "the burst of `{quota}` would take {} days to refill, and the most is {} days; lower the \
          burst to {largest} or less",
-        whole_days(*days), whole_days(*max)
+        whole_days(*takes), whole_days(*max)
     )]
     BurstTooLarge {
         /// The quota.
         quota: Quota,
         /// How long the bucket takes to fill.
-        days: Duration,
+        takes: Duration,
         /// The longest it may take.
         max: Duration,
         /// The largest burst that this rate can refill in that time.

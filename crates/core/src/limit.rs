@@ -89,7 +89,7 @@ impl Limit {
             Bucket::try_new(quota, rate, queue + 1).map(Algorithm::Shape).map_err(|error| {
                 match error {
                     // The bucket holds the queue and one request that goes at once.
-                    LimitError::BurstTooLarge { days: takes, max, largest, .. } => {
+                    LimitError::BurstTooLarge { takes, max, largest, .. } => {
                         LimitError::QueueTooLong { quota, queue, takes, max, longest: largest - 1 }
                     }
                     error => error,

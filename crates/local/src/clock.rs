@@ -100,6 +100,7 @@ impl SystemClock {
     /// let clock = tollgate_local::SystemClock::new();
     /// # let _ = clock;
     /// ```
+    #[expect(clippy::disallowed_methods, reason = "the one place that has a counter")]
     pub fn new() -> Self {
         let clock = quanta::Clock::new();
         let nanos = u128::from(clock.delta_as_nanos(0, Self::STEPS));
@@ -136,6 +137,7 @@ impl Clock for SystemClock {
 
 #[cfg(feature = "tokio")]
 impl Timer for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "the one place that waits with tokio")]
     fn sleep(&self, span: Duration) -> Sleep {
         Box::pin(tokio::time::sleep(span))
     }

@@ -1,6 +1,6 @@
 //! Keys: what is counted separately, and the seeded hash under which it is kept.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
@@ -62,10 +62,14 @@ impl Seed {
     /// let seed = tollgate_local::Seed::random();
     /// # let _ = seed;
     /// ```
-    #[expect(clippy::disallowed_methods, reason = "the one place that asks for randomness")]
+    #[expect(
+        clippy::disallowed_methods,
+        clippy::disallowed_types,
+        reason = "the one place that asks for randomness"
+    )]
     pub fn random() -> Self {
         // The standard library seeds its maps from the operating system's randomness.
-        Self::new(RandomState::new().hash_one(0x7011_6a7e_u64))
+        Self::new(std::hash::RandomState::new().hash_one(0x7011_6a7e_u64))
     }
 
     /// The hash of bytes.

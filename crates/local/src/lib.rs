@@ -12,9 +12,10 @@
 //!
 //! # Unsafe code
 //!
-//! Two modules need it, one expression each: `memory` (a table mapped and not allocated) and
-//! `prefetch` (a hint to the processor). Everything that threads do to each other goes through
-//! atomics, in safe code, and is checked by models in `tests/loom.rs`.
+//! Three modules need it, one expression each: `memory` (a table mapped and not allocated),
+//! `prefetch` (a hint to the processor) and `table::tags` (four tags compared in one instruction).
+//! What threads do to each other goes through atomics, in safe code but for that comparison, and is
+//! checked by models in `tests/loom.rs`.
 
 #![deny(unsafe_code)]
 

@@ -252,7 +252,7 @@ const fn place_bytes(places: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
+    use std::collections::BTreeMap;
     use std::time::Duration;
 
     use proptest::prelude::*;
@@ -295,7 +295,7 @@ mod tests {
     const LIMIT: u64 = 20;
 
     /// The requests of each key that has a log.
-    type Model = HashMap<u64, Vec<Tick>>;
+    type Model = BTreeMap<u64, Vec<Tick>>;
 
     fn spent(requests: &[Tick], now: Tick) -> u64 {
         let inside = |at: &&Tick| now.since(**at) < Duration::from_secs(1);

@@ -117,7 +117,8 @@ impl<C: Clock> LimiterBuilder<C> {
         Self { size: Size::Keys(keys), ..self }
     }
 
-    /// Room for as many live keys as fit into this many bytes.
+    /// Room for as many live keys as fit into this many bytes. A limit with a sliding log may take up
+    /// to four times as much beside it.
     ///
     /// ```
     /// use tollgate::Limiter;

@@ -70,7 +70,7 @@ impl Bucket {
             let nanos = u64::try_from(capacity / u128::from(per_nano)).unwrap_or(u64::MAX);
             return Err(LimitError::BurstTooLarge {
                 quota,
-                days: std::time::Duration::from_nanos(nanos),
+                takes: std::time::Duration::from_nanos(nanos),
                 max: std::time::Duration::from_nanos(Self::MAX_SPAN),
                 largest: Self::MAX_SPAN * per_nano / interval,
             });

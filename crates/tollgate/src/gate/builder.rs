@@ -75,7 +75,8 @@ impl<C: Clock> GateBuilder<C> {
         Self { size: Size::Keys(keys), ..self }
     }
 
-    /// Room for as many live keys as fit into this many bytes.
+    /// Room for as many live keys as fit into this many bytes. A limit with a sliding log may take up
+    /// to four times as much beside it.
     ///
     /// ```
     /// let builder = tollgate::Gate::builder().memory(64 << 20);
