@@ -43,9 +43,18 @@ pub(crate) struct Bench {
     #[arg(long)]
     pub(crate) quick: bool,
 
-    /// Print one JSON object a line, for programs
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// For whom to print the figures
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
+/// For whom something is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people
+    Text,
+    /// For programs: one JSON object a line
+    Json,
 }
 
 /// The algorithms with a state of fixed size.
@@ -79,12 +88,12 @@ mod tests {
 
     #[test]
     fn figures_are_for_people_unless_asked_otherwise() {
-        let json = |arguments: &[&str]| {
+        let output = |arguments: &[&str]| {
             let Command::Bench(bench) = Flags::try_parse_from(arguments).unwrap().command;
-            bench.json
+            bench.output
         };
-        assert!(!json(&["tollgate", "bench"]));
-        assert!(json(&["tollgate", "bench", "--json"]));
+        assert_eq!(output(&["tollgate", "bench"]), Output::Text);
+        assert_eq!(output(&["tollgate", "bench", "--output", "json"]), Output::Json);
     }
 
     #[test]

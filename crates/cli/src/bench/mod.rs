@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tollgate::Limit;
 
 use crate::bench::measure::{Mode, Plan};
-use crate::flags::{Algorithm, Bench};
+use crate::flags::{Algorithm, Bench, Output};
 
 /// Why there are no figures.
 #[derive(Debug, thiserror::Error)]
@@ -48,9 +48,9 @@ pub(crate) fn run(flags: &Bench) -> Result<(), Error> {
         }
     }
     bar.finish_and_clear();
-    let text = match flags.json {
-        true => report::json(&rows),
-        false => report::table(&limit, &rows, flags.quick),
+    let text = match flags.output {
+        Output::Text => report::table(&limit, &rows, flags.quick),
+        Output::Json => report::json(&rows),
     };
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }
