@@ -13,8 +13,10 @@ pub(crate) struct Sketch {
     cells: Box<[AtomicU64]>,
     /// All cells are at rest at this word's time.
     quiet_from: AtomicU64,
-    /// Whether a key that was counted elsewhere has ever come into a cell.
+    /// Whether a key that was counted elsewhere may have come into a cell.
     joined: AtomicBool,
+    /// How many are taking something back just now.
+    undoing: AtomicU64,
 }
 
 impl Sketch {
@@ -23,6 +25,7 @@ impl Sketch {
             cells: (0..cells.max(1)).map(|_| AtomicU64::new(0)).collect(),
             quiet_from: AtomicU64::new(0),
             joined: AtomicBool::new(false),
+            undoing: AtomicU64::new(0),
         }
     }
 
@@ -58,32 +61,28 @@ impl Sketch {
         if word.is_at_rest(now) { Word::REST } else { word }
     }
 
-    /// Takes back from the key's cell what was spent there, by `undo`. Not once a key has
-    /// [joined](Self::join) a cell: what is taken back could be in part what that one has spent.
-    /// If it did so just now, `redo` spends it again.
-    pub(crate) fn undo(
-        &self,
-        hash: KeyHash,
-        undo: impl Fn(Word) -> Word,
-        redo: impl Fn(Word) -> Word,
-    ) {
-        if self.joined.load(Ordering::Acquire) {
-            return;
-        }
-        self.change(hash, undo);
-        // Whoever joins says so first, so either that is seen here, or the change there.
+    /// Takes back from the key's cell what was spent there, by `undo`. Not once a key may have
+    /// [joined](Self::join) a cell: a cell would then know less than that one has spent.
+    pub(crate) fn undo(&self, hash: KeyHash, undo: impl Fn(Word) -> Word) {
+        self.undoing.fetch_add(1, Ordering::AcqRel);
+        // Either this sees that somebody joins, or whoever joins sees that somebody undoes.
         fence(Ordering::SeqCst);
-        if self.joined.load(Ordering::Acquire) {
-            self.change(hash, redo);
+        if !self.joined.load(Ordering::Acquire) {
+            self.change(hash, undo);
         }
+        self.undoing.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Makes the key's cell know as well what the key has spent elsewhere; `join` adds it to the
-    /// cell's state.
-    pub(crate) fn join(&self, hash: KeyHash, join: impl Fn(Word) -> Word) {
+    /// Makes the key's cell know as well what the key has spent elsewhere; `join` makes one of the
+    /// cell's state and the key's. `false`, and nothing is done, if it cannot be done now.
+    pub(crate) fn join(&self, hash: KeyHash, join: impl Fn(Word) -> Word) -> bool {
         self.joined.store(true, Ordering::Release);
         fence(Ordering::SeqCst);
+        if self.undoing.load(Ordering::Acquire) > 0 {
+            return false;
+        }
         self.change(hash, join);
+        true
     }
 
     fn change(&self, hash: KeyHash, change: impl Fn(Word) -> Word) {

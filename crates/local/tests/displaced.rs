@@ -13,7 +13,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use tollgate_core::{Anchor, Limit, Tick};
+use tollgate_core::{Anchor, Limit, Tick, Wall};
 use tollgate_local::{Clock, Counters, Key, KeyHash, ManualClock, Seed, Table};
 
 const NOW: Tick = Tick::ZERO;
@@ -160,6 +160,83 @@ fn what_a_displaced_key_has_spent_is_not_taken_back_with_what_others_undo() {
     }
     for light in 0..SLOTS {
         assert!(drain(&counters, key(light)) <= LIMIT - 60);
+    }
+}
+
+/// The clock of a thread that is interrupted right after one of its readings.
+struct Interrupted {
+    clock: ManualClock,
+    readings: AtomicU64,
+    at: u64,
+    meanwhile: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Clock for Interrupted {
+    fn now(&self) -> Tick {
+        let now = self.clock.now();
+        if self.readings.fetch_add(1, Ordering::Relaxed) == self.at {
+            (self.meanwhile)();
+        }
+        now
+    }
+
+    fn wall(&self) -> Wall {
+        self.clock.wall()
+    }
+}
+
+/// What each of the light keys is admitted when it asks so many times.
+fn spend(counters: &Counters, clock: &ManualClock, times: u64, admitted: &[AtomicU64]) {
+    for (number, admitted) in (0..).zip(admitted) {
+        let passed = (0..times).filter(|_| counters.check(key(number), 1, clock).is_allowed());
+        admitted.fetch_add(passed.count() as u64, Ordering::Relaxed);
+    }
+}
+
+/// Lets a heavy key come while all have slots, and the light ones spend when it has read the clock
+/// so many times, after so many seconds. Returns how many were displaced.
+fn interrupt(limit: &Limit, at: u64, seconds: u64) -> u64 {
+    let clock = ManualClock::new();
+    let counters = Arc::new(Counters::new(&table(), limit, clock.anchor(), SEED.salt(at)));
+    let admitted: Arc<Vec<_>> = Arc::new((0..SLOTS).map(|_| AtomicU64::new(0)).collect());
+    spend(&counters, &clock, 1, &admitted);
+    let heavy = key(SLOTS + at);
+    assert!(counters.check(heavy, 2, &clock).is_allowed());
+    let meanwhile = {
+        let (counters, clock) = (Arc::clone(&counters), clock.clone());
+        let admitted = Arc::clone(&admitted);
+        Box::new(move || {
+            clock.advance(Duration::from_secs(seconds));
+            if seconds > 0 {
+                // All have their budgets back.
+                admitted.iter().for_each(|admitted| admitted.store(0, Ordering::Relaxed));
+            }
+            spend(&counters, &clock, 3, &admitted);
+        })
+    };
+    let readings = AtomicU64::new(0);
+    let interrupted = Interrupted { clock: clock.clone(), readings, at, meanwhile };
+    let _ = counters.check(heavy, 2, &interrupted);
+    spend(&counters, &clock, 10, &admitted);
+    for (number, admitted) in admitted.iter().enumerate() {
+        let admitted = admitted.load(Ordering::Relaxed);
+        assert!(admitted <= 5, "{limit}, {at}, {seconds} s: {admitted} of key {number}");
+    }
+    counters.pressure().promoted
+}
+
+#[test]
+fn a_key_that_spends_while_another_is_about_to_displace_it_is_not_forgotten() {
+    let limits = [
+        Limit::token_bucket("1/s burst 5").unwrap(),
+        Limit::fixed_window("5/s").unwrap(),
+        Limit::fixed_window("5/s").unwrap().jittered().unwrap(),
+        Limit::sliding_window("5/s").unwrap(),
+    ];
+    for limit in &limits {
+        let moments = (0..6).flat_map(|at| [(at, 0), (at, 5), (at, 7)]);
+        let displaced: u64 = moments.map(|(at, seconds)| interrupt(limit, at, seconds)).sum();
+        assert!(displaced > 0, "{limit}: nobody was displaced");
     }
 }
 

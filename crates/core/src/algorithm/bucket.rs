@@ -94,13 +94,6 @@ impl Bucket {
         }
     }
 
-    #[inline]
-    pub(crate) fn charge(&self, word: Word, now: Tick, cost: u64) -> Word {
-        let now = self.grains(now);
-        let full = self.unpack(word).max(now) + cost.min(self.tokens) * self.interval;
-        self.pack(full.min((now + self.capacity).max(self.unpack(word))))
-    }
-
     pub(crate) fn refund(&self, word: Word, cost: u64) -> Word {
         self.pack(self.unpack(word).saturating_sub(cost.saturating_mul(self.interval)))
     }

@@ -90,11 +90,6 @@ impl Steps for FixedWindow {
         Step { word, decision }
     }
 
-    fn charge(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word {
-        let current = self.current(word, now.as_nanos(), phase);
-        self.word(&current, current.count.saturating_add(cost).min(self.limit))
-    }
-
     fn refund(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word {
         let current = self.current(word, now.as_nanos(), phase);
         match current.count.checked_sub(cost) {

@@ -26,10 +26,6 @@ impl Steps for Shape {
         }
     }
 
-    fn charge(&self, word: Word, now: Tick, cost: u64, _: Phase) -> Word {
-        self.0.charge(word, now, cost)
-    }
-
     /// A place in the queue cannot be given back: others may stand behind it already, and the
     /// next to come would leave together with one of them.
     fn refund(&self, word: Word, _: Tick, _: u64, _: Phase) -> Word {

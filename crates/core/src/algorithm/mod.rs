@@ -183,8 +183,11 @@ pub(crate) trait Steps {
     /// Spends `cost` if the limit allows it.
     fn step(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step;
 
-    /// Spends `cost` whether the limit allows it or not, up to the point where it is exhausted.
-    fn charge(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word;
+    /// The stricter of two states, in every respect. Words order by time, and of two moments at
+    /// which a bucket is full, or of two counts of one window, the higher is the stricter.
+    fn join(&self, one: Word, two: Word, _: Phase) -> Word {
+        one.max(two)
+    }
 
     /// Gives back `cost` that was spent earlier, up to the whole limit.
     fn refund(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word;
@@ -286,17 +289,18 @@ impl Machine {
         }
     }
 
-    /// Spends `cost` whether the limit allows it or not, up to the point where it is exhausted.
+    /// The state of several keys that are to be counted as one, of which one has the state `one` and
+    /// the others have `two`: it allows nothing that either would not. Both must have the same phase.
     ///
     /// ```
     /// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
     /// let machine = Limit::token_bucket("10/s")?.machine(Anchor::default()).expect("a word is enough");
-    /// let word = machine.charge(Word::REST, Tick::ZERO, 50, Phase::default());
-    /// assert_eq!(machine.step(word, Tick::ZERO, 0, Phase::default()).decision.remaining(), 0);
+    /// let spent = |cost| machine.step(Word::REST, Tick::ZERO, cost, Phase::default()).word;
+    /// assert_eq!(machine.join(spent(7), spent(3), Phase::default()), spent(7));
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
-    pub fn charge(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word {
-        dispatch!(self, machine => machine.charge(word, now, cost, phase), unlimited => word)
+    pub fn join(&self, one: Word, two: Word, phase: Phase) -> Word {
+        dispatch!(self, machine => machine.join(one, two, phase), unlimited => one.max(two))
     }
 
     /// Gives back `cost` that was spent earlier. What time has given back already is not given

@@ -46,6 +46,15 @@ struct Current {
     this: u64,
 }
 
+/// The parts of a word.
+#[derive(Clone, Copy)]
+struct Counts {
+    prefix: u64,
+    /// Less the bits that are rounded away.
+    last: u64,
+    this: u64,
+}
+
 impl SlidingCounter {
     /// The largest limit that windows of `length` nanoseconds can count to.
     pub(crate) const fn max_limit(length: u64) -> u64 {
@@ -74,12 +83,31 @@ impl SlidingCounter {
     }
 
     #[inline(always)]
+    fn counts(&self, word: Word) -> Counts {
+        Counts {
+            prefix: word.bits() >> self.counts_bits,
+            last: (word.bits() >> self.this_bits) & ((1 << self.last_bits) - 1),
+            this: word.bits() & ((1 << self.this_bits) - 1),
+        }
+    }
+
+    #[inline(always)]
+    const fn packed(&self, counts: Counts) -> u64 {
+        let Counts { prefix, last, this } = counts;
+        (prefix << self.counts_bits) | (last << self.this_bits) | this
+    }
+
+    /// The prefix of the words of the window before.
+    fn prefix_before(&self, prefix: u64, phase: Phase) -> u64 {
+        let forgotten = self.grid.end_at_or_before(self.unit.times(prefix), phase);
+        self.unit.in_units(forgotten.saturating_sub(self.length))
+    }
+
+    #[inline(always)]
     fn current(&self, word: Word, now: u64, phase: Phase) -> Current {
         let end = self.grid.end(now, phase);
         let prefix = self.prefix(end);
-        let stored = word.bits() >> self.counts_bits;
-        let this = word.bits() & ((1 << self.this_bits) - 1);
-        let last = (word.bits() >> self.this_bits) & ((1 << self.last_bits) - 1);
+        let Counts { prefix: stored, last, this } = self.counts(word);
         if stored == prefix {
             let last = last << self.last_shift;
             return Current { prefix, end, weight: end - now, last, this };
@@ -101,8 +129,7 @@ impl SlidingCounter {
     #[inline(always)]
     fn word(&self, current: &Current, this: u64) -> Word {
         let last = current.last >> self.last_shift;
-        let counts = (last << self.this_bits) | this;
-        Word::new((current.prefix << self.counts_bits) | counts)
+        Word::new(self.packed(Counts { prefix: current.prefix, last, this }))
     }
 
     /// What is left when `this` is spent in this window: tokens times the window's length. `None`
@@ -184,9 +211,22 @@ impl Steps for SlidingCounter {
         Step { word, decision }
     }
 
-    fn charge(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word {
-        let current = self.current(word, now.as_nanos(), phase);
-        self.word(&current, current.this.saturating_add(cost).min(self.limit))
+    /// Both counts, each for itself: what the later word counts in its last window is what an
+    /// earlier one counts in its own.
+    fn join(&self, one: Word, two: Word, phase: Phase) -> Word {
+        let (early, late) = (self.counts(one.min(two)), self.counts(one.max(two)));
+        let joined = if early.prefix == late.prefix {
+            Counts {
+                prefix: late.prefix,
+                last: late.last.max(early.last),
+                this: late.this.max(early.this),
+            }
+        } else if early.prefix == self.prefix_before(late.prefix, phase) {
+            Counts { last: late.last.max(self.rounded(early.this) >> self.last_shift), ..late }
+        } else {
+            late
+        };
+        Word::new(self.packed(joined))
     }
 
     fn refund(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word {

@@ -31,10 +31,6 @@ impl Steps for TokenBucket {
         }
     }
 
-    fn charge(&self, word: Word, now: Tick, cost: u64, _: Phase) -> Word {
-        self.0.charge(word, now, cost)
-    }
-
     fn refund(&self, word: Word, _: Tick, cost: u64, _: Phase) -> Word {
         self.0.refund(word, cost)
     }

@@ -82,7 +82,7 @@ fn deeds(subject: &Subject, word: Word, now: Tick, cost: u64) -> Vec<Word> {
     let _ = (step.decision.remaining(), step.decision.reset_after(), step.decision.retry());
     let mut words = vec![
         step.word,
-        machine.charge(word, now, cost, phase),
+        machine.join(word, machine.step(Word::REST, now, cost, phase).word, phase),
         machine.refund(word, now, cost, phase),
         machine.undo(word, Tick::ZERO, now, cost, phase),
         machine.undo(word, now, Tick::ZERO, cost, phase),

@@ -27,8 +27,10 @@
 //! takes its spending back, and asks there. Of several claims it nudges all: any of them may be
 //! the one that is published.
 //!
-//! *A key that loses its slot to a heavier one is not forgotten.* What it has spent is added to its
-//! cell before the slot is claimed, and the claim fails if it has spent more in the meantime.
+//! *A key that loses its slot to a heavier one is not forgotten.* Its cell learns its state before
+//! the slot is claimed, and the claim fails if it has spent more in the meantime. A cell that is no
+//! less strict than the state of any of its keys stays so, whichever of them spends. It would not
+//! if another took back what it had spent there, so nobody does once a key has come that way.
 //!
 //! *A key at rest is no key.* A claimer takes the time after it holds the slot, and whoever goes
 //! to the sketch after having looked for a slot, so nobody who is late brings an older time to a
@@ -180,8 +182,7 @@ impl Counter {
         let undone = |word| self.machine.undo(word, then, refresh(), cost, phase);
         let _recall = self.borrower.recall();
         if !self.rewrite(hash, undone) {
-            let redone = |word| self.machine.charge(word, refresh(), cost, phase);
-            self.sketch.undo(hash, undone, redone);
+            self.sketch.undo(hash, undone);
         }
     }
 

@@ -8,6 +8,7 @@ use tollgate_core::{Decision, Step, Tick, Word};
 use crate::counter::{Counter, Refresh};
 use crate::key::KeyHash;
 use crate::sketch::Spent;
+use crate::sync::pause;
 use crate::table::{Found, Lightest, Owner, Place, Spend, Tag};
 
 impl Counter {
@@ -27,9 +28,7 @@ impl Counter {
         if spent == Spent::Something && !Self::tell_claimers(place) {
             let Spend { machine, now: then, cost, phase } = *spend;
             // The time is taken after the state, so it is later than all that the state knows of.
-            let undone = |word| machine.undo(word, then, refresh(), cost, phase);
-            let redone = |word| machine.charge(word, refresh(), cost, phase);
-            self.sketch.undo(hash, undone, redone);
+            self.sketch.undo(hash, |word| machine.undo(word, then, refresh(), cost, phase));
             return None;
         }
         self.overflowed.fetch_add(1, Ordering::Relaxed);
@@ -41,23 +40,29 @@ impl Counter {
 
     /// Gives a heavy key the slot of a lighter one, which goes to the sketch. Nothing happens if
     /// there is none, or if others are about to change the same slots: the key comes again.
+    ///
+    /// `now` only helps to choose. What the lighter key has spent is known from its state alone, and
+    /// its cell from then on knows at least that: so it does not matter how old `now` is.
     fn displace(&self, place: Place<'_>, hash: KeyHash, now: Tick) {
-        let Some(Lightest { spot, vacancy, tag }) = place.lightest(self.owner, now) else { return };
-        let is_heavier = vacancy.word < self.sketch.read(hash, now);
+        let left = |word, hash| {
+            self.machine.step(word, now, 0, self.sketch.phase(hash)).decision.remaining()
+        };
+        let lightest = place.lightest(self.owner, now, |word, tag| left(word, tag.as_hash()));
+        let Some(Lightest { spot, vacancy, tag, left: most }) = lightest else { return };
+        let is_heavier = left(self.sketch.read(hash, now), hash) < most;
         // Two keys of one cell would go on counting as one: the heavy one takes its cell along.
         if self.owner == Owner::ANY || !is_heavier || self.sketch.is_shared(hash, tag.as_hash()) {
             return;
         }
         let line = place.line(spot);
-        self.join_sketch(tag, vacancy.word, now);
-        if !line.claim(vacancy, place.tag) {
+        if !self.join_sketch(tag, vacancy.word) || !line.claim(vacancy, place.tag) {
             return;
         }
         // A refund or a reset can make an old state come again, under another key: then that one
         // lost its slot.
         let former = line.former_tag(vacancy.slot);
-        if former != tag {
-            self.join_sketch(former, vacancy.word, now);
+        while former != tag && !self.join_sketch(former, vacancy.word) {
+            pause();
         }
         if place.look(Some(spot)).is_some() {
             line.abandon(vacancy.slot);
@@ -70,13 +75,11 @@ impl Counter {
         self.promoted.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Makes the sketch know what a key has spent whose state is `word`.
-    fn join_sketch(&self, tag: Tag, word: Word, now: Tick) {
+    /// Makes the sketch know what a key has spent whose state is `word`. `false` if it cannot now.
+    fn join_sketch(&self, tag: Tag, word: Word) -> bool {
         let hash = tag.as_hash();
         let phase = self.sketch.phase(hash);
-        let left = self.machine.step(word, now, 0, phase).decision;
-        let spent = left.limit().saturating_sub(left.remaining());
-        self.sketch.join(hash, |cell| self.machine.charge(cell, now, spent, phase));
+        self.sketch.join(hash, |cell| self.machine.join(cell, word, phase))
     }
 
     /// Asks all who are claiming a slot for the key for another look at the sketch. `false` if the

@@ -206,7 +206,12 @@ impl Line {
     /// The state of the key, if it is here.
     #[inline]
     pub(crate) fn read(&self, tag: Tag) -> Option<Word> {
-        self.own(self.find(tag)?, tag).map(|own| own.word)
+        self.read_at(self.find(tag)?, tag)
+    }
+
+    /// The state of a slot, if it belongs to the key.
+    pub(crate) fn read_at(&self, slot: usize, tag: Tag) -> Option<Word> {
+        self.own(slot, tag).map(|own| own.word)
     }
 
     /// The first slot with this tag.
@@ -244,18 +249,13 @@ impl Line {
         survey
     }
 
-    /// The lightest live key of this owner: its slot and its tag.
-    pub(crate) fn lightest(&self, owner: Owner, now: Tick) -> Option<(Vacancy, Tag)> {
-        let mut lightest: Option<(Vacancy, Tag)> = None;
-        for slot in 0..SLOTS {
-            let word = Word::from_bits(self.states[slot].load(Ordering::Acquire));
-            let Some(word) = word.filter(|word| !word.is_at_rest(now)) else { continue };
-            let lighter = lightest.is_none_or(|(vacancy, _)| word < vacancy.word);
-            if lighter && self.owner_of(slot) == owner {
-                lightest = Some((Vacancy { slot, word }, self.tag(slot)));
-            }
-        }
-        lightest
+    /// The live keys of this owner: their slots and tags.
+    pub(crate) fn of_owner(&self, owner: Owner, now: Tick) -> impl Iterator<Item = (Vacancy, Tag)> {
+        (0..SLOTS).filter_map(move |slot| {
+            let word = Word::from_bits(self.states[slot].load(Ordering::Acquire))?;
+            let is_one = !word.is_at_rest(now) && self.owner_of(slot) == owner;
+            is_one.then(|| (Vacancy { slot, word }, self.tag(slot)))
+        })
     }
 
     pub(crate) fn owner_of(&self, slot: usize) -> Owner {
