@@ -60,10 +60,12 @@
 //!
 //! # Memory
 //!
-//! Counters live in a table whose size is chosen at the start, 23 bytes for each key that is live
-//! at the same time; keys that have their whole budget back take no room. If more keys are live
-//! than planned, the excess is counted together, too high and never too low: see
-//! [`Stats::overflowed`].
+//! Counters live in a table whose size is chosen at the start, under 24 bytes for each key that is
+//! live at the same time; keys that have their whole budget back take no room. If more keys are
+//! live than planned, the excess is counted together, too high and never too low: see
+//! [`Stats::overflowed`]. Each further limit of a gate adds about 0.23 bytes a key, and a sliding
+//! log up to four times the table; whoever has so many bytes and no more says so with
+//! [`LimiterBuilder::memory`] or [`GateBuilder::memory`].
 //!
 //! # Time
 //!

@@ -68,7 +68,7 @@ pub struct LimiterBuilder<C = SystemClock> {
 
 impl Limiter {
     /// A limiter for a limit, a quota or the text of one, which then means a token bucket. There
-    /// is room for 100,000 live keys in 2.3 MB; for more, see [`Limiter::builder`].
+    /// is room for 100,000 live keys in 2.4 MB; for more, see [`Limiter::builder`].
     ///
     /// ```
     /// use tollgate::{Limit, Limiter};
@@ -105,8 +105,9 @@ impl Limiter {
 }
 
 impl<C: Clock> LimiterBuilder<C> {
-    /// Room for this many live keys, at 23 bytes each. If more are live at once, the excess is
-    /// counted together, too high and never too low.
+    /// Room for this many live keys, at under 24 bytes each. A limit with a sliding log takes up
+    /// to four times as much beside that, as its keys come. If more keys are live at once, the
+    /// excess is counted together, too high and never too low.
     ///
     /// ```
     /// use tollgate::Limiter;
@@ -117,13 +118,16 @@ impl<C: Clock> LimiterBuilder<C> {
         Self { size: Size::Keys(keys), ..self }
     }
 
-    /// Room for as many live keys as fit into this many bytes. A limit with a sliding log may take up
-    /// to four times as much beside it.
+    /// Room for as many live keys as fit into this many bytes, with all that belongs to them:
+    /// [`Stats::memory`] never says more. The least there can be is 128 bytes and, beside them,
+    /// 4 KiB, or 64 KiB for a limit with a sliding log: so much is taken if less is given, but
+    /// less than 128 bytes are refused.
     ///
     /// ```
     /// use tollgate::Limiter;
     /// let limiter = Limiter::builder("5/s").memory(64 << 20).build()?;
     /// assert!(limiter.stats().keys > 2_800_000);
+    /// assert!(limiter.stats().memory <= 64 << 20);
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn memory(self, bytes: usize) -> Self {
@@ -175,7 +179,8 @@ impl<C: Clock> LimiterBuilder<C> {
     /// ```
     pub fn build(self) -> Result<Limiter<C>, Error> {
         let Self { limit, size, seed, waiting, clock } = self;
-        let (limit, table) = (limit?, size.table()?);
+        let limit = limit?;
+        let table = size.table([&limit])?;
         let seed = seed.unwrap_or_else(Seed::random);
         let counters = Counters::new(&table, &limit, clock.anchor(), seed.salt(0));
         let queue = limit.queue().and_then(|queue| usize::try_from(queue).ok());

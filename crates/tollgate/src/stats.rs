@@ -17,7 +17,8 @@ use tollgate_local::{Counters, Table};
 pub struct Stats {
     /// How many keys can be live at once before the excess is counted too high.
     pub keys: usize,
-    /// Memory in bytes, in use or not.
+    /// Memory of all counters in bytes: of the table and what belongs to it, in use or not, and
+    /// of sliding logs what they hold now.
     pub memory: usize,
     /// The part of the slots that are in use, 0 to 1, estimated from a sample. The planned number
     /// of keys fills 0.56 of them.

@@ -32,7 +32,7 @@ pub struct GateBuilder<C = SystemClock> {
 
 impl Gate {
     /// Starts to make a gate. There is room for 100,000 live keys of all limits together, in
-    /// 2.3 MB, unless [`GateBuilder::keys`] says otherwise.
+    /// 2.4 MB with one limit, unless [`GateBuilder::keys`] says otherwise.
     ///
     /// ```
     /// use tollgate::{Error, Gate};
@@ -66,7 +66,9 @@ impl<C: Clock> GateBuilder<C> {
         LimitId { gate: self.number, index: self.limits.len() - 1 }
     }
 
-    /// Room for this many live keys of all limits together, at 23 bytes each.
+    /// Room for this many live keys of all limits together. With one limit they take under 24
+    /// bytes each, and about 0.23 bytes more with each further one. A limit with a sliding log
+    /// takes up to four times the table's memory beside that, as its keys come.
     ///
     /// ```
     /// let builder = tollgate::Gate::builder().keys(1_000_000);
@@ -75,11 +77,18 @@ impl<C: Clock> GateBuilder<C> {
         Self { size: Size::Keys(keys), ..self }
     }
 
-    /// Room for as many live keys as fit into this many bytes. A limit with a sliding log may take up
-    /// to four times as much beside it.
+    /// Room for as many live keys as fit into this many bytes, with all that belongs to them and
+    /// to all limits: [`Stats::memory`](crate::Stats::memory) never says more. The least there can
+    /// be is 128 bytes and, beside them, 4 KiB for each limit, or 64 KiB if it has a sliding log:
+    /// so much is taken if less is given, but less than 128 bytes are refused.
     ///
     /// ```
-    /// let builder = tollgate::Gate::builder().memory(64 << 20);
+    /// # use tollgate::{Gate, Limit};
+    /// let mut builder = Gate::builder().memory(1 << 20);
+    /// builder.limit("per-user", Limit::token_bucket("100/min")?);
+    /// builder.limit("logins", Limit::sliding_log("10/15min")?);
+    /// assert!(builder.build()?.stats().memory <= 1 << 20);
+    /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn memory(self, bytes: usize) -> Self {
         Self { size: Size::Memory(bytes), ..self }
@@ -120,7 +129,7 @@ impl<C: Clock> GateBuilder<C> {
         if limits.is_empty() {
             return Err(Error::NoLimits);
         }
-        let table = size.table()?;
+        let table = size.table(limits.iter().map(|(_, limit)| limit))?;
         let seed = seed.unwrap_or_else(Seed::random);
         let anchor = clock.anchor();
         let mut entries: Vec<Entry> = Vec::with_capacity(limits.len());
