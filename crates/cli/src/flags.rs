@@ -73,7 +73,7 @@ fn count(text: &str) -> Result<u64, String> {
     }
 }
 
-/// 2.3 GB of table.
+/// Under 2.4 GB.
 const MAX_KEYS: u64 = 100_000_000;
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl Logs {
     }
 
     /// The most memory that logs take, for each byte of the table. A key with few requests takes
-    /// 120 to 200 bytes here and 23 in a table: this is room for about half of the keys that the
+    /// 120 to 200 bytes here and 23.5 in a table: this is room for about half of the keys that the
     /// table was planned for, if all of them have logs and are live at once.
     const PER_TABLE_BYTE: usize = 4;
 
