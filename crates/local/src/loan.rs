@@ -6,6 +6,10 @@
 //! before the loan runs out is lost, never used later: see [`Machine::lend`] for why the limit
 //! holds all the same.
 //!
+//! So that little is lost, a first loan is small, and the next one twice as large only if the last
+//! was used up in time: what is lost is never more than what was used. What a thread gives back
+//! goes to its own loan first.
+//!
 //! [`Machine::lend`]: tollgate_core::Machine::lend
 
 use std::cell::{Cell, RefCell};
@@ -15,8 +19,8 @@ use tollgate_core::{Decision, Loan, Tick};
 
 use crate::key::KeyHash;
 
-/// How many tokens a thread asks for at once.
-pub(crate) const WANT: u64 = 1024;
+/// The most tokens that a thread asks for at once.
+const MOST: u64 = 1024;
 
 /// The counters on whose behalf threads borrow.
 pub(crate) struct Borrower {
@@ -100,6 +104,27 @@ pub(crate) fn spend(borrower: &Borrower, hash: KeyHash, cost: u64, now: Tick) ->
     })
 }
 
+/// How many tokens of the key this thread should ask for, to spend `cost` of them at once.
+pub(crate) fn want(borrower: &Borrower, hash: KeyHash, cost: u64) -> u64 {
+    let last = HELD.with_borrow(|held| match &held[place(hash)] {
+        Some(own) if may_hold(hash) && own.is_of(borrower) && own.left <= own.loan.tokens / 2 => {
+            own.loan.tokens
+        }
+        _ => 0,
+    });
+    last.max(cost).saturating_mul(2).min(MOST)
+}
+
+/// Gives `cost` back to the loan that this thread holds. `false` if it holds none that has been
+/// used for so much.
+pub(crate) fn give_back(borrower: &Borrower, hash: KeyHash, cost: u64, now: Tick) -> bool {
+    may_hold(hash)
+        && HELD.with_borrow_mut(|held| match &mut held[place(hash)] {
+            Some(own) => own.give_back(borrower, cost, now),
+            None => false,
+        })
+}
+
 /// What came of spending what this thread holds.
 pub(crate) enum Spending {
     Done(Decision),
@@ -109,10 +134,22 @@ pub(crate) enum Spending {
 }
 
 impl Held {
+    /// Whether it was given by these counters, and not recalled.
+    fn is_of(&self, borrower: &Borrower) -> bool {
+        self.borrower == borrower.id && self.epoch == borrower.epoch.load(Ordering::Acquire)
+    }
+
+    fn give_back(&mut self, borrower: &Borrower, cost: u64, now: Tick) -> bool {
+        let used = self.loan.tokens - self.left;
+        let fits = self.is_of(borrower) && now <= self.loan.until && cost <= used;
+        if fits {
+            self.left += cost;
+        }
+        fits
+    }
+
     fn spend(&mut self, borrower: &Borrower, cost: u64, now: Tick) -> Spending {
-        let current = self.borrower == borrower.id
-            && self.epoch == borrower.epoch.load(Ordering::Acquire)
-            && now <= self.loan.until;
+        let current = self.is_of(borrower) && now <= self.loan.until;
         match self.left.checked_sub(cost) {
             Some(left) if current => {
                 self.left = left;

@@ -16,7 +16,7 @@
 //! other rate is rounded up to the next 64th of a nanosecond, never down.
 
 use crate::algorithm::usual::Usual;
-use crate::algorithm::{LOAN_SHARE, Loan};
+use crate::algorithm::{LOAN_SHARE, LOAN_TIME, Loan};
 use crate::decision::{Decision, Room};
 use crate::error::LimitError;
 use crate::quota::{Quota, Rate};
@@ -122,7 +122,8 @@ impl Bucket {
             turn = now + hold;
         }
         let left = (now + self.capacity).saturating_sub(turn) / self.interval;
-        let tokens = want.min(left / LOAN_SHARE);
+        let soon_back = LOAN_TIME * self.per_nano / self.interval;
+        let tokens = want.min(left / LOAN_SHARE).min(soon_back);
         if tokens < 2 || turn <= now {
             return None;
         }

@@ -3,7 +3,7 @@
 //! Around the end of a window twice the limit can pass: that is the price of its simplicity.
 
 use crate::algorithm::grid::{Grid, PowerOfTwo};
-use crate::algorithm::{LOAN_SHARE, Loan, Phase, Step, Steps};
+use crate::algorithm::{LOAN_SHARE, Loan, Phase, Step, Steps, soon_back};
 use crate::decision::{Decision, Room};
 use crate::time::Tick;
 use crate::word::Word;
@@ -109,7 +109,8 @@ impl Steps for FixedWindow {
     fn lend(&self, word: Word, now: Tick, want: u64, phase: Phase) -> Option<Loan> {
         let now = now.as_nanos();
         let current = self.current(word, now, phase);
-        let tokens = want.min(self.limit.saturating_sub(current.count) / LOAN_SHARE);
+        let left = self.limit.saturating_sub(current.count);
+        let tokens = want.min(left / LOAN_SHARE).min(soon_back(self.limit, current.end - now));
         if tokens < 2 {
             return None;
         }

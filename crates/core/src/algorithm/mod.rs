@@ -353,3 +353,15 @@ impl Machine {
 
 /// A loan is at most this part of what is left, so that those who do not borrow are not starved.
 pub(crate) const LOAN_SHARE: u64 = 64;
+
+/// A loan is at most what comes back in so many nanoseconds: a borrower that ends without having
+/// used it costs others no more than that. Whoever comes back more slowly has no need to lend,
+/// because nobody can spend from it fast for long.
+pub(crate) const LOAN_TIME: u64 = 1_000_000;
+
+/// What of a window's limit comes back in [`LOAN_TIME`], if the window lasts for so much longer.
+pub(crate) fn soon_back(limit: u64, lasts: u64) -> u64 {
+    let part = u128::from(limit) * u128::from(LOAN_TIME) / u128::from(lasts.max(LOAN_TIME));
+    // At most the limit.
+    part as u64
+}

@@ -12,7 +12,7 @@
 //! window is rounded up to a multiple of a power of two, at the coarsest a 63rd of the limit.
 
 use crate::algorithm::grid::{Divisor, Grid, PowerOfTwo};
-use crate::algorithm::{LOAN_SHARE, Loan, Phase, Step, Steps};
+use crate::algorithm::{LOAN_SHARE, Loan, Phase, Step, Steps, soon_back};
 use crate::decision::{Decision, Room};
 use crate::time::Tick;
 use crate::word::Word;
@@ -249,7 +249,9 @@ impl Steps for SlidingCounter {
     fn lend(&self, word: Word, now: Tick, want: u64, phase: Phase) -> Option<Loan> {
         let now = now.as_nanos();
         let current = self.current(word, now, phase);
-        let tokens = want.min(self.present_room(now, &current).left() / LOAN_SHARE);
+        let left = self.present_room(now, &current).left();
+        let soon_back = soon_back(self.limit, current.end.saturating_sub(now));
+        let tokens = want.min(left / LOAN_SHARE).min(soon_back);
         if tokens < 2 {
             return None;
         }

@@ -199,9 +199,26 @@ fn there_is_lending_to_speak_of() {
 /// A full bucket that lent would fill again beside the loan: it lends only what it will miss.
 #[test]
 fn a_slow_bucket_that_is_full_does_not_lend() {
-    let subject = Subject::plain(Kind::TokenBucket, "1k/s burst 10k");
+    let subject = Subject::plain(Kind::TokenBucket, "10k/s");
     assert_eq!(subject.machine.lend(Word::REST, Tick::ZERO, 100, subject.phase), None);
-    let word = subject.step(Word::REST, Tick::ZERO, 10).word;
-    let loan = subject.machine.lend(word, Tick::ZERO, 100, subject.phase).expect("it lacks ten");
-    assert_eq!((loan.tokens, loan.until), (100, Tick::from_nanos(10_000_000)));
+    let word = subject.step(Word::REST, Tick::ZERO, 7).word;
+    let loan = subject.machine.lend(word, Tick::ZERO, 5, subject.phase).expect("it lacks seven");
+    assert_eq!((loan.tokens, loan.until), (5, Tick::from_nanos(700_000)));
+}
+
+/// A borrower may end without having used its loan. What others lose by that is back soon.
+#[test]
+fn a_loan_is_no_more_than_what_comes_back_in_a_millisecond() {
+    for kind in [Kind::TokenBucket, Kind::Fixed, Kind::Jittered, Kind::Sliding] {
+        for (quota, most) in [("1M/s", 1_000), ("10k/s", 10), ("1k/s", 0), ("1M/day", 0)] {
+            let subject = Subject::plain(kind.clone(), quota);
+            // At the beginning of a window.
+            let now = Tick::from_nanos(10 * 86_400_000_000_000 - subject.phase.0 % 1_000);
+            let word = subject.step(Word::REST, now, 100).word;
+            let loan = subject.machine.lend(word, now, u64::MAX, subject.phase);
+            let lent = loan.map_or(0, |loan| loan.tokens);
+            assert!(lent <= most, "{subject:?} lends {lent}");
+            assert!(lent > 0 || most == 0, "{subject:?} lends nothing");
+        }
+    }
 }

@@ -169,6 +169,9 @@ impl Counter {
     /// there with others cannot be told apart.
     pub(crate) fn refund(&self, hash: KeyHash, cost: u64, now: Tick) {
         let hash = hash.salted(self.salt);
+        if loan::give_back(&self.borrower, hash, cost, now) {
+            return;
+        }
         let phase = self.sketch.phase(hash);
         let _recall = self.borrower.recall();
         self.rewrite(hash, |word| self.machine.refund(word, now, cost, phase));
@@ -178,6 +181,9 @@ impl Counter {
     /// after the state was read: whoever is suspended in between must not bring an old one.
     pub(crate) fn undo(&self, hash: KeyHash, cost: u64, then: Tick, refresh: Refresh<'_>) {
         let hash = hash.salted(self.salt);
+        if loan::give_back(&self.borrower, hash, cost, refresh()) {
+            return;
+        }
         let phase = self.sketch.phase(hash);
         let undone = |word| self.machine.undo(word, then, refresh(), cost, phase);
         let _recall = self.borrower.recall();
@@ -352,11 +358,12 @@ impl Counter {
     fn borrow(&self, place: Place<'_>, hash: KeyHash, spend: &Spend<'_>) -> Option<Decision> {
         let mut lines = [place.first(), place.second()].into_iter().peekable();
         while let Some(line) = lines.peek() {
-            let epoch = self.borrower.epoch();
+            let (epoch, want) =
+                (self.borrower.epoch(), loan::want(&self.borrower, hash, spend.cost));
             let mut borrowed = None;
             let changed = line.change(place.tag, |word| {
                 epoch?;
-                let loan = self.machine.lend(word, spend.now, loan::WANT, spend.phase)?;
+                let loan = self.machine.lend(word, spend.now, want, spend.phase)?;
                 let left = loan.tokens.checked_sub(spend.cost).filter(|_| spend.cost > 0)?;
                 borrowed = Some((loan, left));
                 Some(loan.word)

@@ -93,11 +93,20 @@ impl Dice {
 /// Limits of `count` per hour, which may all pass at once: one of each algorithm that counts in a
 /// word and denies.
 pub(crate) fn hourly(count: u64) -> [Limit; 4] {
+    limits(count, "h")
+}
+
+/// The same for each second: these lend to threads that get into each other's way.
+pub(crate) fn each_second(count: u64) -> [Limit; 4] {
+    limits(count, "s")
+}
+
+fn limits(count: u64, period: &str) -> [Limit; 4] {
     [
-        Limit::token_bucket(&*format!("{count}/h")).unwrap(),
-        Limit::leaky_police(&*format!("{count}/h burst {count}")).unwrap(),
-        Limit::fixed_window(&*format!("{count}/h")).unwrap(),
-        Limit::sliding_window(&*format!("{count}/h")).unwrap(),
+        Limit::token_bucket(&*format!("{count}/{period}")).unwrap(),
+        Limit::leaky_police(&*format!("{count}/{period} burst {count}")).unwrap(),
+        Limit::fixed_window(&*format!("{count}/{period}")).unwrap(),
+        Limit::sliding_window(&*format!("{count}/{period}")).unwrap(),
     ]
 }
 

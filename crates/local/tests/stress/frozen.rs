@@ -6,7 +6,7 @@ use std::time::Duration;
 use tollgate_core::Limit;
 use tollgate_local::Clock;
 
-use crate::crowd::{CROWDS, Dice, Meeting, Subject, crowd, hourly, sums};
+use crate::crowd::{CROWDS, Dice, Meeting, Subject, crowd, each_second, hourly, sums};
 
 #[test]
 fn a_key_that_all_bring_at_once_gets_its_limit_and_no_more() {
@@ -84,8 +84,8 @@ fn a_large_limit_is_spent_to_the_end() {
     let limits = [
         (Limit::token_bucket("1M/s burst 60k").unwrap(), HELD_BACK),
         (Limit::leaky_police("1M/s burst 60k").unwrap(), HELD_BACK),
-        (Limit::fixed_window("60k/h").unwrap(), 0),
-        (Limit::sliding_window("60k/h").unwrap(), 0),
+        (Limit::fixed_window("60k/s").unwrap(), 0),
+        (Limit::sliding_window("60k/s").unwrap(), 0),
     ];
     for (limit, held_back) in limits {
         for threads in CROWDS {
@@ -104,16 +104,16 @@ fn a_large_limit_is_spent_to_the_end() {
 /// limit is back, and what is left of the old one must not come on top of it.
 #[test]
 fn what_was_borrowed_is_worth_nothing_once_the_limit_is_full_again() {
-    for limit in hourly(LARGE) {
+    for limit in each_second(LARGE) {
         expect_nothing_left_of_loans(&limit, |subject| {
-            subject.clock.advance(Duration::from_secs(2 * 3_600));
+            subject.clock.advance(Duration::from_secs(2));
         });
     }
 }
 
 #[test]
 fn what_was_borrowed_is_worth_nothing_after_a_reset() {
-    for limit in hourly(LARGE) {
+    for limit in each_second(LARGE) {
         expect_nothing_left_of_loans(&limit, |subject| {
             let _ = subject.counters.reset(subject.key(0), subject.clock.now());
         });
@@ -121,6 +121,49 @@ fn what_was_borrowed_is_worth_nothing_after_a_reset() {
 }
 
 const LARGE: u64 = 16_000;
+
+/// Threads that end, or give back what they took, leave loans behind that nobody uses.
+#[test]
+fn what_is_lost_with_loans_is_no_more_than_what_was_used() {
+    const ASKED: u64 = 100;
+    for limit in each_second(1_000_000) {
+        let subject = Subject::new(&limit, 1_000);
+        let left = || subject.counters.peek(subject.key(0), 1, subject.clock.now()).remaining();
+        let mut used = 0;
+        for _ in 0..200 {
+            let counts = crowd(2, |_| (0..ASKED).filter(|_| subject.check(0)).count() as u64);
+            used += counts.into_iter().sum::<u64>();
+        }
+        let before = left();
+        assert!(before + 2 * used >= 1_000_000, "{limit}: {used} used, {before} left");
+
+        let rounds = 2_000;
+        crowd(2, |_| {
+            for _ in 0..rounds {
+                if subject.check(0) {
+                    subject.counters.refund(subject.key(0), 1, subject.clock.now());
+                }
+            }
+        });
+        let after = left();
+        assert!(after + 4 * rounds >= before, "{limit}: {before} before and {after} after refunds");
+    }
+}
+
+/// A quota that comes back slowly lends nothing: what is lost would be lost for long.
+#[test]
+fn nothing_is_lost_of_a_slow_limit() {
+    for limit in hourly(1_000_000) {
+        let subject = Subject::new(&limit, 1_000);
+        let mut used = 0;
+        for _ in 0..100 {
+            let counts = crowd(2, |_| (0..100).filter(|_| subject.check(0)).count() as u64);
+            used += counts.into_iter().sum::<u64>();
+        }
+        let left = subject.counters.peek(subject.key(0), 1, subject.clock.now()).remaining();
+        assert_eq!(used + left, 1_000_000, "{limit}");
+    }
+}
 
 fn expect_nothing_left_of_loans(limit: &Limit, renew: impl Fn(&Subject) + Sync) {
     for threads in [2, 4] {
