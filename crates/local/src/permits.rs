@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tollgate_core::{Decision, LimitError, Permit, Permits, Retry, Tick};
@@ -10,7 +10,7 @@ use tollgate_core::{Decision, LimitError, Permit, Permits, Retry, Tick};
 use crate::key::KeyHash;
 use crate::shards::{ByHash, Shards};
 
-/// Limits how many requests of one key are under way at once.
+/// Limits how many requests of one key are under way at once. Clones give out the same permits.
 ///
 /// ```
 /// use tollgate_core::Tick;
@@ -33,8 +33,9 @@ pub struct Concurrency {
 #[derive(Debug)]
 struct Home {
     max: NonZeroU32,
-    /// Nanoseconds after which a permit comes back by itself; 0 for never.
-    expires: AtomicU64,
+    /// The time after which a permit comes back by itself. It is the same for all of them, so that
+    /// they expire in the order in which they were given out, which is how they are kept.
+    expires: Option<Duration>,
     /// Permits that may be out over all keys, and those that are.
     room: usize,
     out: AtomicUsize,
@@ -85,16 +86,7 @@ impl Concurrency {
     /// assert!(Concurrency::new(5, 0).is_err());
     /// ```
     pub fn new(max: u32, room: usize) -> Result<Self, LimitError> {
-        let too_few = |what, given, max| LimitError::OutOfRange { what, given, min: 1, max };
-        let Some(max) = NonZeroU32::new(max) else {
-            return Err(too_few("the number of permits of a key", 0, u32::MAX.into()));
-        };
-        if room == 0 {
-            return Err(too_few("the room for permits", 0, u64::MAX));
-        }
-        let shards = Shards::new(SHARDS, Shard::default);
-        let (expires, out) = (AtomicU64::new(0), AtomicUsize::new(0));
-        Ok(Self { home: Arc::new(Home { max, expires, room, out, shards }) })
+        Self::try_new(max, room, None)
     }
 
     /// The same, with permits that come back by themselves after this time, for holders that die
@@ -104,25 +96,32 @@ impl Concurrency {
     /// use std::time::Duration;
     /// use tollgate_core::Tick;
     /// use tollgate_local::{Concurrency, Key, Seed};
-    /// let slots = Concurrency::new(1, 1000)?.expiring(Duration::from_secs(600))?;
+    /// let slots = Concurrency::expiring(1, 1000, Duration::from_secs(600))?;
     /// let key = "acme".hash(&Seed::random());
     /// std::mem::forget(slots.acquire(key, Tick::ZERO));
     /// assert!(slots.acquire(key, Tick::ZERO).is_err());
     /// assert!(slots.acquire(key, Tick::ZERO.after(Duration::from_secs(600))).is_ok());
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
-    pub fn expiring(self, after: Duration) -> Result<Self, LimitError> {
-        match u64::try_from(after.as_nanos()) {
-            Ok(0) => {
-                let what = "the time after which permits expire, in nanoseconds,";
-                Err(LimitError::OutOfRange { what, given: 0, min: 1, max: u64::MAX })
-            }
-            nanos => {
-                // Longer than 584 years is as good as never, and never is 0.
-                self.home.expires.store(nanos.unwrap_or(0), Ordering::Relaxed);
-                Ok(self)
-            }
+    pub fn expiring(max: u32, room: usize, after: Duration) -> Result<Self, LimitError> {
+        if after.is_zero() {
+            let what = "the time after which permits expire, in nanoseconds,";
+            return Err(LimitError::OutOfRange { what, given: 0, min: 1, max: u64::MAX });
         }
+        Self::try_new(max, room, Some(after))
+    }
+
+    fn try_new(max: u32, room: usize, expires: Option<Duration>) -> Result<Self, LimitError> {
+        let too_few = |what, given, max| LimitError::OutOfRange { what, given, min: 1, max };
+        let Some(max) = NonZeroU32::new(max) else {
+            return Err(too_few("the number of permits of a key", 0, u32::MAX.into()));
+        };
+        if room == 0 {
+            return Err(too_few("the room for permits", 0, u64::MAX));
+        }
+        let shards = Shards::new(SHARDS, Shard::default);
+        let out = AtomicUsize::new(0);
+        Ok(Self { home: Arc::new(Home { max, expires, room, out, shards }) })
     }
 
     /// Takes a permit, or says why there is none.
@@ -139,10 +138,9 @@ impl Concurrency {
     /// ```
     pub fn acquire(&self, key: KeyHash, now: Tick) -> Result<Held, Decision> {
         let home = &self.home;
-        let expires = home.expires();
         let mut shard = home.shards.of(key);
         if home.out.load(Ordering::Relaxed) >= home.room
-            && let Some(expires) = expires
+            && let Some(expires) = home.expires
             && now >= shard.next_sweep
         {
             home.give_back(shard.forget(now));
@@ -156,7 +154,7 @@ impl Concurrency {
         let given = shard.given;
         let permits = shard.keys.entry(key).or_insert_with(|| Permits::numbered_from(given));
         let before = permits.held();
-        let permit = permits.acquire(home.max, expires, now);
+        let permit = permits.acquire(home.max, home.expires, now);
         let (after, next) = (permits.held(), permits.next_number());
         shard.given = given.max(next);
         // One was counted above; those that had expired, and this one if it was denied, are not
@@ -194,13 +192,6 @@ impl Concurrency {
 }
 
 impl Home {
-    fn expires(&self) -> Option<Duration> {
-        match self.expires.load(Ordering::Relaxed) {
-            0 => None,
-            nanos => Some(Duration::from_nanos(nanos)),
-        }
-    }
-
     fn give_back(&self, permits: usize) {
         self.out.fetch_sub(permits, Ordering::Relaxed);
     }

@@ -97,7 +97,7 @@ fn keys_do_not_take_each_others_permits() {
 
 #[test]
 fn a_permit_whose_holder_died_expires_on_time() {
-    let slots = Concurrency::new(2, 1_000).unwrap().expiring(MINUTE).unwrap();
+    let slots = Concurrency::expiring(2, 1_000, MINUTE).unwrap();
     std::mem::forget(slots.acquire(key(1), START));
     let half = START.after(MINUTE / 2);
     let held = slots.acquire(key(1), half).unwrap();
@@ -109,9 +109,37 @@ fn a_permit_whose_holder_died_expires_on_time() {
     drop(held);
 }
 
+/// A clone could be given a shorter time, which held for all, and left what was given out before
+/// in the way of what expired earlier.
+#[test]
+fn permits_of_all_clones_expire_in_the_order_they_were_given_out() {
+    let slots = Concurrency::expiring(100, 1_000, MINUTE).unwrap();
+    let clones = [slots.clone(), slots.clone(), slots];
+    let second = |n: u64| START.after(Duration::from_secs(n));
+    for n in 0..60 {
+        std::mem::forget(clones[n as usize % 3].acquire(key(1), second(n)).unwrap());
+    }
+    for n in 0..60 {
+        let out = clones[n as usize % 2].out(key(1), second(60 + n));
+        assert_eq!(out, 59 - n as usize, "after {n} seconds more");
+    }
+}
+
+#[test]
+fn permits_that_have_ages_to_expire_are_out_for_years() {
+    for slots in [Concurrency::new(1, 10), Concurrency::expiring(1, 10, Duration::MAX)] {
+        let slots = slots.unwrap();
+        let held = slots.acquire(key(1), START).unwrap();
+        let late = START.after(MINUTE * 60 * 24 * 365 * 5);
+        assert_eq!(slots.out(key(1), late), 1);
+        assert!(slots.acquire(key(1), late).is_err());
+        drop(held);
+    }
+}
+
 #[test]
 fn a_permit_that_expired_takes_nobody_elses_with_it_when_it_comes_back_late() {
-    let slots = Concurrency::new(1, 1_000).unwrap().expiring(MINUTE).unwrap();
+    let slots = Concurrency::expiring(1, 1_000, MINUTE).unwrap();
     let late = slots.acquire(key(1), START).unwrap();
     let later = START.after(MINUTE);
     let next = slots.acquire(key(1), later).expect("the first one has expired");
@@ -124,7 +152,7 @@ fn a_permit_that_expired_takes_nobody_elses_with_it_when_it_comes_back_late() {
 
 #[test]
 fn a_key_that_was_forgotten_does_not_repeat_the_numbers_of_late_permits() {
-    let slots = Concurrency::new(1, 1_000).unwrap().expiring(MINUTE).unwrap();
+    let slots = Concurrency::expiring(1, 1_000, MINUTE).unwrap();
     let late = slots.acquire(key(1), START).unwrap();
     let later = START.after(MINUTE);
     // It expires, the next one comes back at once, and nothing is left of the key.
@@ -163,7 +191,7 @@ fn the_room_is_for_all_keys_together_however_they_share_it() {
 
 #[test]
 fn expired_permits_make_room_for_other_keys() {
-    let slots = Concurrency::new(1, 640).unwrap().expiring(MINUTE).unwrap();
+    let slots = Concurrency::expiring(1, 640, MINUTE).unwrap();
     for round in 0..5u32 {
         let now = START.after(MINUTE * round);
         let first = u64::from(round) * 10_000;
@@ -183,7 +211,7 @@ fn expired_permits_make_room_for_other_keys() {
 /// Nobody looks after the keys whose holders died: whoever finds no room has to.
 #[test]
 fn permits_that_expired_unseen_make_room() {
-    let slots = Concurrency::new(1, 64).unwrap().expiring(MINUTE).unwrap();
+    let slots = Concurrency::expiring(1, 64, MINUTE).unwrap();
     for n in 0..64 {
         std::mem::forget(slots.acquire(key(n), START).unwrap());
     }
@@ -195,7 +223,7 @@ fn permits_that_expired_unseen_make_room() {
 
 #[test]
 fn permits_that_expire_at_once_are_refused() {
-    assert!(Concurrency::new(1, 10).unwrap().expiring(Duration::ZERO).is_err());
+    assert!(Concurrency::expiring(1, 10, Duration::ZERO).is_err());
 }
 
 #[test]

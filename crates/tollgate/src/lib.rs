@@ -84,7 +84,7 @@ mod stats;
 pub use error::Error;
 pub use gate::{Answer, Charge, Gate, GateBuilder, KeyRef, LimitId};
 pub use limiter::{Limiter, LimiterBuilder};
-pub use slots::Slots;
+pub use slots::{Slots, SlotsBuilder};
 pub use stats::Stats;
 pub use tollgate_core::{
     Anchor, Decision, Limit, LimitError, Period, Quota, QuotaError, Rate, Retry, Tick, Unit,

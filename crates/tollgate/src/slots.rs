@@ -26,6 +26,28 @@ pub struct Slots<C = SystemClock> {
     clock: C,
 }
 
+/// Makes [`Slots`] with another clock than the usual one, or with permits that expire.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{ManualClock, Slots};
+///
+/// let clock = ManualClock::new();
+/// let hour = Duration::from_secs(3600);
+/// let slots = Slots::builder(5).expiring(hour).clock(clock.clone()).build()?;
+/// let permit = slots.acquire("acme");
+/// clock.advance(hour);
+/// assert_eq!(slots.out("acme"), 0, "whoever holds it took too long");
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a builder makes nothing until `build`"]
+pub struct SlotsBuilder<C = SystemClock> {
+    max: u32,
+    expires: Option<Duration>,
+    clock: C,
+}
+
 impl Slots {
     /// At most `max` permits of one key are out at once, and at most a million of all keys.
     ///
@@ -34,40 +56,73 @@ impl Slots {
     /// assert!(Slots::new(0).is_err(), "with no slot nothing would ever pass");
     /// ```
     pub fn new(max: u32) -> Result<Self, Error> {
-        Self::with_clock(max, SystemClock::new())
+        Self::builder(max).build()
+    }
+
+    /// Starts to make slots of which at most `max` permits of one key are out at once. If that is
+    /// none at all, [`build`](SlotsBuilder::build) says so.
+    ///
+    /// ```
+    /// use tollgate::Slots;
+    /// let slots = Slots::builder(5).build()?;
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn builder(max: u32) -> SlotsBuilder {
+        SlotsBuilder { max, expires: None, clock: SystemClock::new() }
     }
 }
 
-impl<C: Clock> Slots<C> {
-    const ROOM: usize = 1_000_000;
-
-    /// The same with another clock.
-    ///
-    /// ```
-    /// use tollgate::{ManualClock, Slots};
-    /// let slots = Slots::with_clock(5, ManualClock::new())?;
-    /// # Ok::<(), tollgate::Error>(())
-    /// ```
-    pub fn with_clock(max: u32, clock: C) -> Result<Self, Error> {
-        Ok(Self { concurrency: Concurrency::new(max, Self::ROOM)?, seed: Seed::random(), clock })
-    }
-
-    /// The same with permits that come back by themselves after this time.
+impl<C: Clock> SlotsBuilder<C> {
+    /// Permits come back by themselves after this time, for holders that die without dropping
+    /// them.
     ///
     /// ```
     /// use std::time::Duration;
     /// use tollgate::{ManualClock, Slots};
-    /// let clock = ManualClock::new();
-    /// let slots = Slots::with_clock(1, clock.clone())?.expiring(Duration::from_secs(600))?;
+    /// let (clock, minute) = (ManualClock::new(), Duration::from_secs(60));
+    /// let slots = Slots::builder(1).clock(clock.clone()).expiring(minute).build()?;
     /// std::mem::forget(slots.acquire("acme"));
-    /// clock.advance(Duration::from_secs(600));
+    /// clock.advance(minute);
     /// assert!(slots.acquire("acme").is_ok());
     /// # Ok::<(), tollgate::Error>(())
     /// ```
-    pub fn expiring(self, after: Duration) -> Result<Self, Error> {
-        Ok(Self { concurrency: self.concurrency.expiring(after)?, ..self })
+    pub fn expiring(self, after: Duration) -> Self {
+        Self { expires: Some(after), ..self }
     }
 
+    /// Another clock.
+    ///
+    /// ```
+    /// use tollgate::{ManualClock, Slots};
+    /// let slots = Slots::builder(5).clock(ManualClock::new()).build()?;
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn clock<D: Clock>(self, clock: D) -> SlotsBuilder<D> {
+        let Self { max, expires, .. } = self;
+        SlotsBuilder { max, expires, clock }
+    }
+
+    /// Makes the slots, unless there are none, or permits would expire at once.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::Slots;
+    /// assert!(Slots::builder(5).expiring(Duration::ZERO).build().is_err());
+    /// ```
+    pub fn build(self) -> Result<Slots<C>, Error> {
+        let Self { max, expires, clock } = self;
+        let concurrency = match expires {
+            Some(after) => Concurrency::expiring(max, Self::ROOM, after)?,
+            None => Concurrency::new(max, Self::ROOM)?,
+        };
+        Ok(Slots { concurrency, seed: Seed::random(), clock })
+    }
+
+    /// Permits that may be out over all keys.
+    const ROOM: usize = 1_000_000;
+}
+
+impl<C: Clock> Slots<C> {
     /// Takes a permit, which comes back when it is dropped.
     ///
     /// ```

@@ -153,6 +153,8 @@ fn a_quota_that_is_wrong_names_what_is_right() {
     }
     assert!(Quota::new(0, Period::DAY).is_err());
     assert!(Slots::new(0).unwrap_err().to_string().contains("from 1"));
+    let error = Slots::builder(5).expiring(Duration::ZERO).build().unwrap_err().to_string();
+    assert!(error.contains("expire") && error.contains("from 1"), "{error}");
 }
 
 #[test]
