@@ -385,8 +385,13 @@ impl<C: Clock> Limiter<C> {
 
 impl<C: Timer> Limiter<C> {
     /// Waits until the request may pass: first come, first served among those who wait for the
-    /// same key. A future that is dropped before it ends has spent nothing. Tokio's timer wakes
-    /// those who wait to the next millisecond.
+    /// same key. A plain [`check`](Self::check) does not look at who waits, and may overtake them.
+    /// A future that is dropped before it ends has spent nothing.
+    ///
+    /// Tokio's timer, which wakes those who wait with [`SystemClock`], has a resolution of one
+    /// millisecond. A limit that shapes lets them pass one by one, so at most about 1000 a second
+    /// of one key, however high its rate. Other limits let all pass whose tokens have come back
+    /// meanwhile, and keep their rate if their burst covers a millisecond of it.
     ///
     /// # Panics
     ///
