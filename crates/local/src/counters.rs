@@ -141,6 +141,30 @@ impl Counters {
         }
     }
 
+    /// As [`check`](Self::check), but a limit that shapes gives no place in its queue: a request that
+    /// may pass only after a delay is told so and has spent nothing.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use tollgate_core::Limit;
+    /// # use tollgate_local::{Clock, Counters, Key, ManualClock, Seed, Table};
+    /// # let (clock, seed) = (ManualClock::new(), Seed::random());
+    /// # let table = Arc::new(Table::with_keys(1000)?);
+    /// # let limit = Limit::leaky_shape("5/s", 10).expect("a valid quota");
+    /// # let counters = Counters::new(&table, &limit, clock.anchor(), seed.salt(0));
+    /// let bob = "bob".hash(&seed);
+    /// assert!(counters.check_at_once(bob, 1, &clock).delay().is_zero());
+    /// let wait = counters.check_at_once(bob, 1, &clock).delay();
+    /// assert_eq!(counters.check_at_once(bob, 1, &clock).delay(), wait, "nobody stands in line");
+    /// # Ok::<(), tollgate_local::TableError>(())
+    /// ```
+    pub fn check_at_once(&self, key: KeyHash, cost: u64, clock: &impl Clock) -> Decision {
+        match &self.home {
+            Home::Table(counter) if self.shapes => counter.check_at_once(key, cost, clock),
+            _ => self.check(key, cost, clock),
+        }
+    }
+
     /// As [`check`](Self::check), at a time that was read from `clock` before, for several
     /// decisions. A decision about a key that is new looks at the clock once more, and moves `now`
     /// on to what it saw.

@@ -113,12 +113,12 @@ impl WaitingRoom {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Those who have to wait are woken by the clock's timer, which with tokio means to the next
-    /// millisecond; a key's queue then moves once per millisecond at the most.
-    ///
     /// Ends when `cost` was spent: at once if nobody waits and the limit allows it, otherwise
     /// when all who came before are through and the limit allows it. A future that is dropped
     /// before has spent nothing.
+    ///
+    /// Those who have to wait are woken by the clock's timer, which with tokio means to the next
+    /// millisecond: the queue of a key whose limit shapes moves once per millisecond at the most.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -151,13 +151,10 @@ impl WaitingRoom {
                 Due::After(_) if now == Tick::MAX => return Err(WaitError::ClockEnded),
                 Due::After(span) => clock.sleep(span).await,
                 Due::Now => {
-                    let decision = counters.check(key, cost, clock);
-                    if decision.is_allowed() {
-                        if !decision.delay().is_zero() {
-                            // Somebody who does not queue took the turn at the last moment, and a
-                            // later one was given: the place is taken, so it is kept.
-                            clock.sleep(decision.delay()).await;
-                        }
+                    // Somebody who does not queue may take the turn at the last moment. Then this
+                    // has spent nothing, and waits for the next one.
+                    let decision = counters.check_at_once(key, cost, clock);
+                    if decision.is_allowed() && decision.delay().is_zero() {
                         return Ok(decision);
                     }
                 }

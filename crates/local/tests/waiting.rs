@@ -6,14 +6,15 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::task::{JoinHandle, yield_now};
-use tollgate_core::{Decision, Limit, Tick};
+use tollgate_core::{Decision, Limit, Tick, Wall};
 use tollgate_local::{
-    Clock, Counters, Key, KeyHash, ManualClock, Seed, Table, WaitError, WaitingRoom,
+    Clock, Counters, Key, KeyHash, ManualClock, Seed, Sleep, Table, Timer, WaitError, WaitingRoom,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -228,6 +229,44 @@ async fn whoever_does_not_queue_may_pass_first_and_the_queue_waits_longer() {
     assert!(!patient.is_finished(), "its token was taken");
     place.passes(SECOND).await;
     assert!(patient.is_finished());
+}
+
+/// A clock at whose second reading somebody who does not queue takes the turn.
+struct Overtaken {
+    place: Arc<Place>,
+    readings: AtomicU64,
+}
+
+impl Clock for Overtaken {
+    fn now(&self) -> Tick {
+        let Place { counters, clock, .. } = &*self.place;
+        if self.readings.fetch_add(1, Ordering::Relaxed) == 1 {
+            assert!(counters.check(self.place.key(0), 1, clock).is_allowed());
+        }
+        clock.now()
+    }
+
+    fn wall(&self) -> Wall {
+        self.place.clock.wall()
+    }
+}
+
+impl Timer for Overtaken {
+    fn sleep(&self, span: Duration) -> Sleep {
+        self.place.clock.sleep(span)
+    }
+}
+
+#[test]
+fn whoever_is_overtaken_at_the_last_moment_and_gives_up_has_spent_nothing() {
+    let place = Place::new(&Limit::leaky_shape("1/s", 10).unwrap(), 10);
+    let clock = Overtaken { place: Arc::clone(&place), readings: AtomicU64::new(0) };
+    let mut wait: Pin<Box<dyn Future<Output = Outcome> + '_>> =
+        Box::pin(place.room.wait(&place.counters, place.key(0), 1, &clock));
+    assert!(poll(&mut wait).is_none(), "its turn was taken");
+    drop(wait);
+    let next = place.counters.check(place.key(0), 1, &place.clock);
+    assert_eq!(next.delay(), SECOND, "the one who took the turn is the only one before");
 }
 
 #[tokio::test]

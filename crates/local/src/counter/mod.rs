@@ -39,24 +39,25 @@
 
 mod batch;
 mod overflow;
+mod settle;
 
 pub(crate) use batch::Batch;
 
 use overflow::Heavy;
+use settle::Patience;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate_core::{Anchor, Decision, Limit, Machine, Retry, Tick, Usual, Word};
+use tollgate_core::{Anchor, Decision, Limit, Machine, Tick, Usual, Word};
 
 use crate::clock::Clock;
 use crate::counters::Pressure;
 use crate::key::KeyHash;
 use crate::loan::{self, Borrower, Spending};
 use crate::sketch::Sketch;
-use crate::sync::pause;
 use crate::table::{
-    Attempt, Failed, Found, Line, Owner, Place, SLOTS, Spend, Spot, Stepping, Table, Tag, Vacancy,
+    Attempt, Failed, Found, Line, Owner, Place, SLOTS, Spend, Stepping, Table, Tag,
 };
 
 /// Where a decision that puts a key into a slot gets a fresh time from.
@@ -151,6 +152,13 @@ impl Counter {
         }
     }
 
+    /// As [`check`](Self::check), but a place in a queue is not taken.
+    pub(crate) fn check_at_once(&self, hash: KeyHash, cost: u64, clock: &impl Clock) -> Decision {
+        let hash = hash.salted(self.salt);
+        let mut spend = Spend { at_once: true, ..self.spend(hash, cost, clock.now()) };
+        self.check_new(hash, &mut spend, false, &|| clock.now())
+    }
+
     /// What [`check`](Self::check) would answer.
     pub(crate) fn would(&self, hash: KeyHash, cost: u64, now: Tick) -> Decision {
         let hash = hash.salted(self.salt);
@@ -215,7 +223,8 @@ impl Counter {
 
     #[inline(always)]
     fn spend(&self, hash: KeyHash, cost: u64, now: Tick) -> Spend<'_> {
-        Spend { machine: &self.machine, now, cost, phase: self.sketch.phase(hash) }
+        let phase = self.sketch.phase(hash);
+        Spend { machine: &self.machine, now, cost, phase, at_once: false }
     }
 
     fn read(&self, hash: KeyHash, now: Tick) -> Word {
@@ -314,7 +323,10 @@ impl Counter {
         {
             return decision;
         }
-        self.check_new(hash, cost, now, why == Undecided::Contended, refresh)
+        let mut spend = self.spend(hash, cost, *now);
+        let decision = self.check_new(hash, &mut spend, why == Undecided::Contended, refresh);
+        *now = spend.now;
+        decision
     }
 
     /// Decides about a key that is in neither line, or on which others decide at the same time.
@@ -323,20 +335,18 @@ impl Counter {
     fn check_new(
         &self,
         hash: KeyHash,
-        cost: u64,
-        now: &mut Tick,
+        spend: &mut Spend<'_>,
         mut contended: bool,
         refresh: Refresh<'_>,
     ) -> Decision {
         let place = self.table.place(hash);
-        let mut spend = self.spend(hash, cost, *now);
         let mut patience = Patience::default();
-        let decision = 'decided: loop {
-            if contended && let Some(decision) = self.borrow(place, hash, &spend) {
+        'decided: loop {
+            if contended && let Some(decision) = self.borrow(place, hash, spend) {
                 break decision;
             }
             for line in [place.second(), place.first()] {
-                contended = match line.attempt(place.tag, &spend) {
+                contended = match line.attempt(place.tag, spend) {
                     Ok(decision) => break 'decided decision,
                     Err(failed) => failed == Failed::Contended,
                 };
@@ -344,12 +354,10 @@ impl Counter {
                     continue 'decided;
                 }
             }
-            if let Some(decision) = self.settle(place, hash, &mut spend, &mut patience, refresh) {
+            if let Some(decision) = self.settle(place, hash, spend, &mut patience, refresh) {
                 break decision;
             }
-        };
-        *now = spend.now;
-        decision
+        }
     }
 
     /// Somebody else spends from the same key at the same time. If there is plenty, this thread
@@ -380,73 +388,6 @@ impl Counter {
         }
         None
     }
-
-    /// Finds a place for a key that is in neither line, and decides there. `None` if it is worth
-    /// another look at the lines.
-    fn settle(
-        &self,
-        place: Place<'_>,
-        hash: KeyHash,
-        spend: &mut Spend<'_>,
-        patience: &mut Patience,
-        refresh: Refresh<'_>,
-    ) -> Option<Decision> {
-        match place.look(None) {
-            Some(Found::Owned(spot)) => return Self::check_spot(place, spot, spend),
-            Some(Found::Claimed(..)) if patience.wait() => return None,
-            Some(Found::Claimed(..)) => return self.in_sketch(place, hash, spend, refresh),
-            None => {}
-        }
-        // Nothing to remember: a peek, or a cost that never fits.
-        let unseen = spend.step(self.sketch.read(hash, spend.now)).decision;
-        if spend.cost == 0 || unseen.retry() == Some(Retry::Never) {
-            return Some(unseen);
-        }
-        let Some((spot, vacancy)) = place.vacancy(spend.now) else {
-            return self.in_sketch(place, hash, spend, refresh);
-        };
-        let line = place.line(spot);
-        if !line.claim(vacancy, place.tag) {
-            return None;
-        }
-        while let Some(found) = place.look(Some(spot)) {
-            match found {
-                // The later of two spots gives way, so this one has only to wait for it.
-                Found::Claimed(other, _) if spot < other && patience.wait() => {}
-                _ => {
-                    line.abandon(vacancy.slot);
-                    return None;
-                }
-            }
-        }
-        spend.now = spend.now.max(refresh());
-        Some(self.publish(line, vacancy, place, hash, spend))
-    }
-
-    /// Decides in a slot of the key. One before it in the same line may still carry the key's tag
-    /// while it passes to another key, and then nobody finds this one by its tag alone.
-    fn check_spot(place: Place<'_>, spot: Spot, spend: &Spend<'_>) -> Option<Decision> {
-        place.line(spot).attempt_at(spot.slot, place.tag, spend).ok()
-    }
-
-    fn publish(
-        &self,
-        line: &Line,
-        vacancy: Vacancy,
-        place: Place<'_>,
-        hash: KeyHash,
-        spend: &Spend<'_>,
-    ) -> Decision {
-        let mut known = Word::REST;
-        let decision = line.publish(vacancy.slot, place.tag, self.owner, || {
-            known = self.sketch.read(hash, spend.now);
-            spend.step(known)
-        });
-        if known != Word::REST {
-            self.promoted.fetch_add(1, Ordering::Relaxed);
-        }
-        decision
-    }
 }
 
 impl Drop for Counter {
@@ -475,25 +416,5 @@ impl From<Failed> for Undecided {
             Failed::Absent => Self::Absent,
             Failed::Contended => Self::Contended,
         }
-    }
-}
-
-/// How long a thread waits for another one that is putting the same key into a slot: a moment, as
-/// that takes no more, but not for one that was suspended in the middle of it.
-struct Patience(u32);
-
-impl Default for Patience {
-    fn default() -> Self {
-        Self(if cfg!(loom) { 3 } else { 100 })
-    }
-}
-
-impl Patience {
-    /// Waits for a moment; `false` if there were enough of them.
-    fn wait(&mut self) -> bool {
-        let Some(left) = self.0.checked_sub(1) else { return false };
-        self.0 = left;
-        pause();
-        true
     }
 }

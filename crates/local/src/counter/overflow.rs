@@ -26,7 +26,7 @@ impl Counter {
         spend.now = spend.now.max(refresh());
         let (decision, spent) = self.sketch.spend(hash, spend);
         if spent == Spent::Something && !Self::tell_claimers(place) {
-            let Spend { machine, now: then, cost, phase } = *spend;
+            let Spend { machine, now: then, cost, phase, .. } = *spend;
             // The time is taken after the state, so it is later than all that the state knows of.
             self.sketch.undo(hash, |word| machine.undo(word, then, refresh(), cost, phase));
             return None;

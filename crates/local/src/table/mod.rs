@@ -368,12 +368,18 @@ pub(crate) struct Spend<'a> {
     pub(crate) now: Tick,
     pub(crate) cost: u64,
     pub(crate) phase: Phase,
+    /// Whether nothing is spent for what may pass only after a delay.
+    pub(crate) at_once: bool,
 }
 
 impl Stepping for Spend<'_> {
     #[inline]
     fn step(&self, word: Word) -> Step {
-        self.machine.step(word, self.now, self.cost, self.phase)
+        let step = self.machine.step(word, self.now, self.cost, self.phase);
+        match self.at_once && !step.decision.delay().is_zero() {
+            true => Step { word, ..step },
+            false => step,
+        }
     }
 }
 
