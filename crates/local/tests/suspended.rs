@@ -152,7 +152,13 @@ fn a_key_whose_slot_is_being_taken_goes_on_elsewhere() {
         small.clock.advance(5 * SECOND);
         let new = "new".hash(&small.seed);
         let (_, passed) = suspended(&counters, new, &small.clock, || {
-            old.iter().map(|key| small.passes(&counters, *key, 2)).collect::<Vec<_>>()
+            let look = |key: &KeyHash| {
+                let passed = small.passes(&counters, *key, 2);
+                let left = counters.peek(*key, 1, small.clock.now()).remaining();
+                assert!(passed == 0 || left == 0, "{left} are left, with seed {seed}");
+                passed
+            };
+            old.iter().map(look).collect::<Vec<_>>()
         });
         for (number, (key, passed)) in old.iter().zip(passed).enumerate() {
             let all = passed + small.passes(&counters, *key, 2);
