@@ -84,6 +84,11 @@ mod kind {
 
 impl Decision {
     /// What [`limit`](Self::limit) and [`remaining`](Self::remaining) say when there is no limit.
+    ///
+    /// ```
+    /// use tollgate_core::Decision;
+    /// assert_eq!(Decision::unlimited().limit(), Decision::UNLIMITED);
+    /// ```
     pub const UNLIMITED: u64 = u64::MAX;
 
     /// The request may pass now; `remaining` more of cost 1 would pass as well.

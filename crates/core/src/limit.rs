@@ -47,6 +47,11 @@ enum Algorithm {
 
 impl Limit {
     /// The longest queue of a shaper.
+    ///
+    /// ```
+    /// use tollgate_core::Limit;
+    /// assert!(Limit::leaky_shape("1k/s", Limit::MAX_QUEUE + 1).is_err());
+    /// ```
     pub const MAX_QUEUE: u64 = 1_000_000;
 
     /// Tokens come at a steady rate into a bucket that holds the burst, or the whole count if the

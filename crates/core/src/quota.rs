@@ -43,6 +43,11 @@ pub struct Rate {
 
 impl Quota {
     /// The largest count a quota can have.
+    ///
+    /// ```
+    /// use tollgate_core::{Period, Quota};
+    /// assert!(Quota::new(Quota::MAX_COUNT + 1, Period::DAY).is_err());
+    /// ```
     pub const MAX_COUNT: u64 = 1_000_000_000_000_000;
 
     /// `count` per `period`.
@@ -177,21 +182,55 @@ pub struct Period {
 
 impl Period {
     /// One second.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_core::Period::SECOND.to_string(), "s");
+    /// ```
     pub const SECOND: Self = Self { times: 1, unit: Unit::Second };
     /// One minute.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_core::Period::MINUTE.to_string(), "min");
+    /// ```
     pub const MINUTE: Self = Self { times: 1, unit: Unit::Minute };
     /// One hour.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_core::Period::HOUR.to_string(), "h");
+    /// ```
     pub const HOUR: Self = Self { times: 1, unit: Unit::Hour };
     /// One day of 24 hours.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_core::Period::DAY.to_string(), "day");
+    /// ```
     pub const DAY: Self = Self { times: 1, unit: Unit::Day };
     /// One week.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_core::Period::WEEK.to_string(), "week");
+    /// ```
     pub const WEEK: Self = Self { times: 1, unit: Unit::Week };
     /// One month, 30 days where no calendar is asked.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_core::Period::MONTH.to_string(), "month");
+    /// ```
     pub const MONTH: Self = Self { times: 1, unit: Unit::Month };
 
     /// The shortest period.
+    ///
+    /// ```
+    /// use tollgate_core::{Period, Unit};
+    /// assert_eq!(Period::new(1, Unit::Millisecond).map(Period::as_duration), Ok(Period::MIN));
+    /// ```
     pub const MIN: Duration = Duration::from_millis(1);
     /// The longest period.
+    ///
+    /// ```
+    /// use tollgate_core::{Period, Unit};
+    /// assert_eq!(Period::new(366, Unit::Day).map(Period::as_duration), Ok(Period::MAX));
+    /// ```
     pub const MAX: Duration = Duration::from_secs(366 * 86_400);
 
     /// `times` units, between [`Period::MIN`] and [`Period::MAX`].

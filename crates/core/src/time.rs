@@ -21,6 +21,10 @@ pub struct Tick(u64);
 
 impl Tick {
     /// The clock's beginning.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_core::Tick::ZERO.as_nanos(), 0);
+    /// ```
     pub const ZERO: Self = Self(0);
 
     /// The last tick: six years after the clock's beginning.
@@ -28,6 +32,11 @@ impl Tick {
     /// Later readings count as this one. A clock that old stands still, and a clock that stands
     /// still grants nothing, so a process that runs for longer denies too much and never too
     /// little.
+    ///
+    /// ```
+    /// use tollgate_core::Tick;
+    /// assert_eq!(Tick::from_nanos(u64::MAX), Tick::MAX);
+    /// ```
     pub const MAX: Self = Self(6 * 366 * 86_400 * 1_000_000_000);
 
     /// The tick `nanos` nanoseconds after the clock's beginning, at most [`Tick::MAX`].

@@ -25,9 +25,19 @@ pub struct Word(u64);
 
 impl Word {
     /// The state of a key that was never seen, or that has its whole budget back.
+    ///
+    /// ```
+    /// use tollgate_core::{Tick, Word};
+    /// assert!(Word::REST.is_at_rest(Tick::ZERO));
+    /// ```
     pub const REST: Self = Self(0);
 
     /// Words stay below this, so that a table can use the values above for itself.
+    ///
+    /// ```
+    /// use tollgate_core::Word;
+    /// assert_eq!(Word::from_bits(Word::END), None);
+    /// ```
     pub const END: u64 = 0xF << 60;
 
     /// The bits below a nanosecond.

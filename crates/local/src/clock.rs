@@ -25,9 +25,19 @@ use crate::shards::lock;
 /// ```
 pub trait Clock: Send + Sync + 'static {
     /// Monotonic time since the clock's beginning.
+    ///
+    /// ```
+    /// use tollgate_local::{Clock, ManualClock};
+    /// assert_eq!(ManualClock::new().now().as_nanos(), 0);
+    /// ```
     fn now(&self) -> Tick;
 
     /// The time by the calendar.
+    ///
+    /// ```
+    /// use tollgate_local::{Clock, ManualClock};
+    /// assert_eq!(ManualClock::new().wall().as_unix_nanos(), 0);
+    /// ```
     fn wall(&self) -> Wall;
 
     /// Both at once.
@@ -56,6 +66,14 @@ pub trait Clock: Send + Sync + 'static {
 /// ```
 pub trait Timer: Clock {
     /// Ends when this time has passed.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_local::{ManualClock, Timer};
+    /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+    /// ManualClock::new().sleep(Duration::ZERO).await;
+    /// # });
+    /// ```
     fn sleep(&self, span: Duration) -> Sleep;
 }
 

@@ -21,9 +21,20 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 /// ```
 pub trait Key {
     /// The hash, under which the key is counted.
+    ///
+    /// ```
+    /// use tollgate_local::{Key, Seed};
+    /// let seed = Seed::random();
+    /// assert_eq!("alice".hash(&seed), String::from("alice").hash(&seed));
+    /// ```
     fn hash(&self, seed: &Seed) -> KeyHash;
 
     /// The key for people to read, in lists of heavy keys.
+    ///
+    /// ```
+    /// use tollgate_local::Key;
+    /// assert_eq!(("alice", 7u64).label(), "alice 7");
+    /// ```
     fn label(&self) -> String;
 }
 

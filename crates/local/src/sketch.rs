@@ -7,7 +7,7 @@ use tollgate_core::{Decision, Phase, Tick, Word};
 
 use crate::key::{KeyHash, MULTIPLIER};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, fence};
-use crate::table::{Spend, Stepping};
+use crate::table::Spend;
 
 pub(crate) struct Sketch {
     cells: Box<[AtomicU64]>,

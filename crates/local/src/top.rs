@@ -87,6 +87,10 @@ thread_local! {
 
 impl HeavyKeys {
     /// How many keys are watched at once.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_local::HeavyKeys::LENGTH, 256);
+    /// ```
     pub const LENGTH: usize = 256;
 
     /// The longest interval between samples. Short ones serve while there is little traffic.

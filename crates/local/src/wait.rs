@@ -102,6 +102,10 @@ impl WaitingRoom {
     }
 
     /// The most requests that wait for all keys together.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_local::WaitingRoom::MAX_WAITING, 100_000);
+    /// ```
     pub const MAX_WAITING: usize = 100_000;
 
     /// How many requests are waiting, over all keys.

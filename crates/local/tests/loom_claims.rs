@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use loom::thread;
 use tollgate_core::{Anchor, Limit, Tick};
-use tollgate_local::{Counters, Key, Seed, Table};
+use tollgate_local::{Counters, Key, ManualClock, Seed, Table};
 
 const START: Tick = Tick::ZERO;
 
@@ -102,6 +102,32 @@ fn a_key_that_is_displaced_while_it_spends_is_not_forgotten() {
                 *passed += spend(&hourly, key, START)() + spend(&hourly, key, START)();
             }
             assert!(passed.iter().all(|passed| *passed <= 2), "{passed:?} passed");
+        });
+    }
+}
+
+/// While a key loses its slot, and its cell learns what it has spent, another one takes back what it
+/// has spent in the same cell.
+#[test]
+fn a_key_that_is_displaced_is_not_forgotten_when_another_takes_something_back() {
+    // Some of these are counted together where they have no slot.
+    for (light, other) in [(0, 20), (0, 21), (1, 22), (1, 23), (2, 24), (3, 25)] {
+        explore(move || {
+            let table = table(2);
+            let hourly = counters(&table, "2/h", 1);
+            for key in [light, light + 10, light + 10, other, other, 9] {
+                spend(&hourly, key, START)();
+            }
+            let taking = Arc::clone(&hourly);
+            let back = thread::spawn(move || {
+                let clock = ManualClock::new();
+                taking.undo(other.hash(&Seed::new(7)), 2, START, &clock);
+            });
+            spend(&hourly, 9, START)();
+            let more = spend(&hourly, light, START)();
+            back.join().unwrap();
+            let more = more + spend(&hourly, light, START)() + spend(&hourly, light, START)();
+            assert!(more <= 1, "{more} passed beside the first");
         });
     }
 }

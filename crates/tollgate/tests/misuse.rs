@@ -48,6 +48,7 @@ fn each_algorithm() -> [Limit; 8] {
     ]
 }
 
+#[cfg(feature = "tokio")]
 #[test]
 fn a_wait_can_be_moved_between_threads() {
     let limiter = Limiter::new("1/s").unwrap();

@@ -106,6 +106,7 @@ fn what_never_fits_is_not_waited_for() {
     assert!(matches!(never, Poll::Ready(Err(WaitError::NeverFits))));
 }
 
+#[cfg(feature = "tokio")]
 #[test]
 fn with_tokio_a_free_turn_is_taken_at_once_and_a_dropped_future_spends_nothing() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

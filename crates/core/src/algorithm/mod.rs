@@ -108,7 +108,7 @@ impl BoundStep for Unlimited {
 /// ```
 /// use std::time::Duration;
 /// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
-/// let machine = Limit::fixed_window("1000/s")?.machine(Anchor::default()).expect("a word is enough");
+/// let machine = Limit::fixed_window("10k/s")?.machine(Anchor::default()).expect("a word is enough");
 /// let loan = machine.lend(Word::REST, Tick::ZERO, 8, Phase::default()).expect("there is plenty");
 /// assert_eq!(loan.tokens, 8);
 /// assert_eq!(loan.until, Tick::from_nanos(999_999_999), "the last tick of its window");
@@ -132,9 +132,9 @@ impl Loan {
     ///
     /// ```
     /// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
-    /// let machine = Limit::fixed_window("1000/s")?.machine(Anchor::default()).expect("a word is enough");
+    /// let machine = Limit::fixed_window("10k/s")?.machine(Anchor::default()).expect("a word is enough");
     /// let loan = machine.lend(Word::REST, Tick::ZERO, 8, Phase::default()).expect("there is plenty");
-    /// assert_eq!(loan.decision_with(7).remaining(), 999);
+    /// assert_eq!(loan.decision_with(7).remaining(), 9_999);
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     #[inline]

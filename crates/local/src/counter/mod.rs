@@ -56,9 +56,7 @@ use crate::counters::Pressure;
 use crate::key::KeyHash;
 use crate::loan::{self, Borrower, Spending};
 use crate::sketch::Sketch;
-use crate::table::{
-    Attempt, Failed, Found, Line, Owner, Place, SLOTS, Spend, Stepping, Table, Tag,
-};
+use crate::table::{Attempt, Failed, Found, Line, Owner, Place, SLOTS, Spend, Table, Tag};
 
 /// Where a decision that puts a key into a slot gets a fresh time from.
 pub(crate) type Refresh<'a> = &'a dyn Fn() -> Tick;

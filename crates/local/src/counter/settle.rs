@@ -7,7 +7,7 @@ use tollgate_core::{Decision, Retry, Word};
 use crate::counter::{Counter, Refresh};
 use crate::key::KeyHash;
 use crate::sync::pause;
-use crate::table::{Found, Line, Place, Spend, Spot, Stepping, Vacancy};
+use crate::table::{Found, Line, Place, Spend, Spot, Vacancy};
 
 impl Counter {
     /// Finds a place for a key that is in neither line, and decides there. `None` if it is worth

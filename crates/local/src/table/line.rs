@@ -16,7 +16,7 @@ use tollgate_core::{Decision, Step, Tick, Word};
 
 use crate::key::KeyHash;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
-use crate::table::{Stepping, tags};
+use crate::table::{Deciding, tags};
 
 /// Slots in a line. Models with loom have fewer, to have fewer interleavings.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 1 } else { 5 };
@@ -137,6 +137,15 @@ impl Claim {
 }
 
 impl Own<'_> {
+    /// Makes a step, and answers with its decision.
+    #[inline(always)]
+    pub(crate) fn make(&self, step: Step) -> Result<Decision, Failed> {
+        if step.word != self.word {
+            self.replace(step.word)?;
+        }
+        Ok(step.decision)
+    }
+
     /// Puts another state in place of the one that was read, if it is still there.
     #[inline(always)]
     pub(crate) fn replace(&self, new: Word) -> Result<(), Failed> {
@@ -155,7 +164,7 @@ impl Own<'_> {
 impl Line {
     /// Decides at this line if the key is here, and nobody interferes.
     #[inline(always)]
-    pub(crate) fn attempt(&self, tag: Tag, spend: &impl Stepping) -> Result<Decision, Failed> {
+    pub(crate) fn attempt(&self, tag: Tag, spend: &impl Deciding) -> Result<Decision, Failed> {
         match self.find(tag) {
             Some(slot) => self.attempt_at(slot, tag, spend),
             None => Err(Failed::Absent),
@@ -168,7 +177,7 @@ impl Line {
         &self,
         slot: usize,
         tag: Tag,
-        spend: &impl Stepping,
+        spend: &impl Deciding,
     ) -> Result<Decision, Failed> {
         let Some(own) = self.own(slot, tag) else { return Err(Failed::Absent) };
         spend.decide(&own)

@@ -68,12 +68,17 @@ pub enum TableError {
 
 impl Table {
     /// The most keys a table can be planned for.
+    ///
+    /// ```
+    /// use tollgate_local::Table;
+    /// assert!(Table::with_keys(Table::MAX_KEYS + 1).is_err());
+    /// ```
     pub const MAX_KEYS: usize = 10_000_000_000;
 
     /// What a planned key costs: five slots of a line of 64 bytes, 56 % of them in use.
     const BITS_PER_KEY: usize = 188;
 
-    /// A table in which `keys` keys can be live at once, at 23 bytes each. With more, the excess
+    /// A table in which `keys` keys can be live at once, at 23.5 bytes each. With more, the excess
     /// is counted too high, never too low.
     ///
     /// ```
@@ -346,19 +351,10 @@ pub(crate) struct Lightest {
 
 /// What a decision is about to do to a state. A trait and not a closure, because it must be inlined
 /// into the search for the state.
-pub(crate) trait Stepping {
-    fn step(&self, word: Word) -> Step;
-
+pub(crate) trait Deciding {
     /// Decides about a state. Another state takes its place by a replacement, which may fail, and
     /// then nothing is decided.
-    #[inline(always)]
-    fn decide(&self, own: &Own<'_>) -> Result<Decision, Failed> {
-        let step = self.step(own.word);
-        if step.word != own.word {
-            own.replace(step.word)?;
-        }
-        Ok(step.decision)
-    }
+    fn decide(&self, own: &Own<'_>) -> Result<Decision, Failed>;
 }
 
 /// A cost that is spent at a time, by any machine.
@@ -372,14 +368,21 @@ pub(crate) struct Spend<'a> {
     pub(crate) at_once: bool,
 }
 
-impl Stepping for Spend<'_> {
+impl Spend<'_> {
     #[inline]
-    fn step(&self, word: Word) -> Step {
+    pub(crate) fn step(&self, word: Word) -> Step {
         let step = self.machine.step(word, self.now, self.cost, self.phase);
         match self.at_once && !step.decision.delay().is_zero() {
             true => Step { word, ..step },
             false => step,
         }
+    }
+}
+
+impl Deciding for Spend<'_> {
+    #[inline]
+    fn decide(&self, own: &Own<'_>) -> Result<Decision, Failed> {
+        own.make(self.step(own.word))
     }
 }
 
@@ -401,22 +404,15 @@ impl StepUser for Attempt<'_> {
 /// A step that is made often enough to be worth a copy for each algorithm.
 struct Often<'a, S>(&'a S);
 
-impl<S: BoundStep> Stepping for Often<'_, S> {
+impl<S: BoundStep> Deciding for Often<'_, S> {
     #[inline(always)]
-    fn step(&self, word: Word) -> Step {
-        self.0.step(word)
+    fn decide(&self, own: &Own<'_>) -> Result<Decision, Failed> {
+        own.make(self.0.step(own.word))
     }
 }
 
-impl Stepping for UsualAsk<'_> {
-    fn step(&self, word: Word) -> Step {
-        match self.spend(word) {
-            Some(word) => Step { word, decision: self.allowed(word) },
-            None => Step { word, decision: self.denied(word) },
-        }
-    }
-
-    /// The decision is made after the replacement, so that nothing of it has to be kept during it.
+/// The decision is made after the replacement, so that nothing of it has to be kept during it.
+impl Deciding for UsualAsk<'_> {
     #[inline(always)]
     fn decide(&self, own: &Own<'_>) -> Result<Decision, Failed> {
         match self.spend(own.word) {
