@@ -301,8 +301,8 @@ impl Counters {
             return decisions.extend(keys.into_iter().map(check));
         };
         let mut keys = keys.into_iter().fuse();
-        let mut now = None;
-        while let Some(batch) = Batch::next(counter, &mut keys) {
+        let (mut batch, mut now) = (Batch::new(counter), None);
+        while batch.fill(&mut keys) {
             let now = now.get_or_insert_with(|| clock.now());
             batch.check(cost, now, &|| clock.now(), decisions);
         }

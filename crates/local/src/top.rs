@@ -94,7 +94,7 @@ impl HeavyKeys {
     pub const LENGTH: usize = 256;
 
     /// The longest interval between samples. Short ones serve while there is little traffic.
-    const MAX_INTERVAL: u32 = 1024;
+    const MAX_INTERVAL: u32 = 4096;
 
     /// After so many samples the interval is doubled, or the counts are halved.
     const SAMPLES: u32 = 4096;

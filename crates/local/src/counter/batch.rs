@@ -21,29 +21,31 @@ pub(crate) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// The next keys, as many as there are and as fit. `None` if there are none.
     #[inline(always)]
-    pub(crate) fn next(
-        counter: &'a Counter,
-        keys: &mut impl Iterator<Item = KeyHash>,
-    ) -> Option<Self> {
+    pub(crate) fn new(counter: &'a Counter) -> Self {
         let ahead = match counter.table.memory() <= Self::IN_CACHE {
             true => Self::AHEAD_IN_CACHE,
             false => Self::AHEAD,
         };
-        let mut hashes = [KeyHash(0); BATCH];
-        let mut len = 0;
-        let (first, others) = hashes.split_at_mut(ahead);
+        Self { counter, hashes: [KeyHash(0); BATCH], len: 0, ahead }
+    }
+
+    /// Takes the next keys, as many as there are and as fit. `false` if there are none.
+    #[inline(always)]
+    pub(crate) fn fill(&mut self, keys: &mut impl Iterator<Item = KeyHash>) -> bool {
+        let counter = self.counter;
+        self.len = 0;
+        let (first, others) = self.hashes.split_at_mut(self.ahead);
         for (slot, hash) in first.iter_mut().zip(keys.by_ref()) {
             *slot = hash.salted(counter.salt);
             counter.table.place(*slot).prefetch();
-            len += 1;
+            self.len += 1;
         }
         for (slot, hash) in others.iter_mut().zip(keys.by_ref()) {
             *slot = hash.salted(counter.salt);
-            len += 1;
+            self.len += 1;
         }
-        (len > 0).then_some(Self { counter, hashes, len, ahead })
+        self.len > 0
     }
 
     // Measured: more lines at once than the processor can have under way make it wait, fewer leave
