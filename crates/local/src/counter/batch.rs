@@ -23,9 +23,9 @@ pub(crate) struct Batch<'a> {
 impl<'a> Batch<'a> {
     #[inline(always)]
     pub(crate) fn new(counter: &'a Counter) -> Self {
-        let ahead = match counter.table.memory() <= Self::IN_CACHE {
-            true => Self::AHEAD_IN_CACHE,
-            false => Self::AHEAD,
+        let ahead = match counter.table.is_far() {
+            true => Self::AHEAD,
+            false => Self::AHEAD_IN_CACHE,
         };
         Self { counter, hashes: [KeyHash(0); BATCH], len: 0, ahead }
     }
@@ -53,9 +53,6 @@ impl<'a> Batch<'a> {
     // time than those that come from memory.
     const AHEAD: usize = 20;
     const AHEAD_IN_CACHE: usize = 28;
-
-    /// A table of so many bytes can be expected to be in the processor's last cache.
-    const IN_CACHE: usize = 48 << 20;
 
     /// Decides, and appends the answers to `decisions`. The second lines of keys that need one
     /// are loaded while the others are decided.

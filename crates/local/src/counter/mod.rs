@@ -116,6 +116,10 @@ impl Counter {
         let hash = hash.salted(self.salt);
         let place = self.table.place(hash);
         place.prefetch();
+        if self.table.is_far() {
+            // It is better asked for in vain than waited for when the first does not have the key.
+            place.prefetch_second();
+        }
         // The clock is read while the memory is under way.
         let now = clock.now();
         match self.check_first(place, hash, cost, now) {

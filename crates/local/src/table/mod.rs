@@ -35,6 +35,7 @@ pub struct Table {
     lines: Lines,
     /// A bit for each owner that is in use.
     owners: AtomicU64,
+    is_far: bool,
 }
 
 /// Why there is no table. Nothing was changed.
@@ -120,7 +121,16 @@ impl Table {
         let bytes = lines.saturating_mul(size_of::<Line>());
         let lines =
             Lines::try_new(lines).map_err(|source| TableError::NoMemory { bytes, source })?;
-        Ok(Self { lines, owners: AtomicU64::new(0) })
+        Ok(Self { lines, owners: AtomicU64::new(0), is_far: bytes > Self::IN_CACHE })
+    }
+
+    /// A table of so many bytes can be expected to be in the processor's last cache.
+    const IN_CACHE: usize = 48 << 20;
+
+    /// Whether most lines have to come from memory, and not from a cache.
+    #[inline(always)]
+    pub(crate) const fn is_far(&self) -> bool {
+        self.is_far
     }
 
     /// The memory of the table in bytes, in use or not.
