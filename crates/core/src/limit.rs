@@ -386,41 +386,20 @@ impl fmt::Display for Limit {
     }
 }
 
-/// A quota alone means a token bucket.
-impl TryFrom<Quota> for Limit {
-    type Error = LimitError;
+macro_rules! limits_from_quotas {
+    ($($quota:ty)*) => {$(
+        /// A quota alone means a token bucket.
+        impl TryFrom<$quota> for Limit {
+            type Error = LimitError;
 
-    fn try_from(quota: Quota) -> Result<Self, LimitError> {
-        Self::token_bucket(quota)
-    }
+            fn try_from(quota: $quota) -> Result<Self, LimitError> {
+                Self::token_bucket(quota)
+            }
+        }
+    )*};
 }
 
-/// A quota alone means a token bucket.
-impl TryFrom<&str> for Limit {
-    type Error = LimitError;
-
-    fn try_from(quota: &str) -> Result<Self, LimitError> {
-        Self::token_bucket(quota)
-    }
-}
-
-/// A quota alone means a token bucket.
-impl TryFrom<String> for Limit {
-    type Error = LimitError;
-
-    fn try_from(quota: String) -> Result<Self, LimitError> {
-        Self::token_bucket(quota)
-    }
-}
-
-/// A quota alone means a token bucket.
-impl TryFrom<&String> for Limit {
-    type Error = LimitError;
-
-    fn try_from(quota: &String) -> Result<Self, LimitError> {
-        Self::token_bucket(quota)
-    }
-}
+limits_from_quotas!(Quota &str String &String);
 
 impl From<Infallible> for LimitError {
     fn from(never: Infallible) -> Self {

@@ -59,6 +59,14 @@ impl Small {
         hourly
     }
 
+    /// A key that spends, and a thread that reads the time half a second later and is suspended.
+    fn late(&self, counters: &Counters) -> (KeyHash, Late) {
+        let key = "late".hash(&self.seed);
+        counters.check(key, 1, &self.clock);
+        self.clock.advance(SECOND / 2);
+        (key, Late::new(&self.clock, self.clock.now()))
+    }
+
     fn passes(&self, counters: &Counters, key: KeyHash, times: usize) -> usize {
         (0..times).filter(|_| counters.check(key, 1, &self.clock).is_allowed()).count()
     }
@@ -184,10 +192,7 @@ fn others_spend_from_a_key_that_is_being_put_into_a_slot_and_nothing_is_forgotte
 fn a_late_thread_that_claims_a_slot_brings_no_old_time() {
     let small = Small::new(1);
     let counters = small.buckets("1/s");
-    let key = "late".hash(&small.seed);
-    counters.check(key, 1, &small.clock);
-    small.clock.advance(SECOND / 2);
-    let late = Late::new(&small.clock, small.clock.now());
+    let (key, late) = small.late(&counters);
     small.clock.advance(10 * SECOND);
     // Others take its slot, and one of them leaves a slot that is at rest at any time.
     let hourly = small.fill();
@@ -203,10 +208,7 @@ fn a_late_thread_that_claims_a_slot_brings_no_old_time() {
 fn a_late_thread_that_finds_no_slot_brings_no_old_time() {
     let small = Small::new(2);
     let counters = small.buckets("1/s");
-    let key = "late".hash(&small.seed);
-    counters.check(key, 1, &small.clock);
-    small.clock.advance(SECOND / 2);
-    let late = Late::new(&small.clock, small.clock.now());
+    let (key, late) = small.late(&counters);
     small.clock.advance(10 * SECOND);
     small.fill();
     assert!(counters.check(key, 1, &late).is_allowed(), "it is at rest by now");
@@ -217,10 +219,7 @@ fn a_late_thread_that_finds_no_slot_brings_no_old_time() {
 fn a_late_thread_brings_no_old_time_to_a_log() {
     let small = Small::new(3);
     let counters = small.counters(Limit::sliding_log("1/s").unwrap());
-    let key = "late".hash(&small.seed);
-    counters.check(key, 1, &small.clock);
-    small.clock.advance(SECOND / 2);
-    let late = Late::new(&small.clock, small.clock.now());
+    let (key, late) = small.late(&counters);
     // Logs at rest are dropped when there are many, and among them that of the late one.
     for other in small.keys(0..2_000) {
         small.clock.advance(2 * SECOND);
