@@ -1,0 +1,150 @@
+//! What a request can be counted by.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::read::did_you_mean;
+
+/// A part of a request: what rules name in `key`, `cost` and `tiers.from`.
+///
+/// ```
+/// use tollgate_rules::Attribute;
+/// assert_eq!("ip/24".parse(), Ok(Attribute::IpPrefix(24)));
+/// assert_eq!("path.id".parse(), Ok(Attribute::PathParameter("id".into())));
+/// assert!("acount".parse::<Attribute>().unwrap_err().to_string().contains("`account`"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Attribute {
+    /// The client's address; of an IPv6 address its network, as `client_ip` says.
+    Ip,
+    /// So many first bits of the client's address.
+    IpPrefix(u8),
+    /// The network operator of the client's address.
+    Asn,
+    /// The country of the client's address.
+    Country,
+    /// The plan.
+    Tier,
+    /// The method of the request.
+    Method,
+    /// The host it is for.
+    Host,
+    /// Its path, without the query.
+    Path,
+    /// A part of the path that the rule's pattern names.
+    PathParameter(Box<str>),
+    /// A header, by its name in lower case.
+    Header(Box<str>),
+    /// A parameter of the query.
+    Query(Box<str>),
+    /// What the caller says under this name: `user`, `account`, `api_key`, or a member of the
+    /// families `claims` (of a token that somebody before us has verified), `body`, `user`,
+    /// `account` and `descriptor`.
+    Given(Box<str>),
+}
+
+/// Why text names no [`Attribute`].
+///
+/// ```
+/// use tollgate_rules::Attribute;
+/// let error = "header.".parse::<Attribute>().unwrap_err();
+/// assert_eq!(error.to_string(), "`header.` needs a name behind the dot");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AttributeError {
+    /// Nothing is called that.
+    #[error("there is no attribute `{name}`: {remedy}")]
+    Unknown {
+        /// What was given.
+        name: String,
+        /// What to write instead.
+        remedy: String,
+    },
+    /// A prefix of no bits, or of more than an address has.
+    #[error("an address has 1 to 128 bits, and `{name}` names others")]
+    Prefix {
+        /// What was given.
+        name: String,
+    },
+    /// A family without a member.
+    #[error("`{name}` needs a name behind the dot")]
+    Nameless {
+        /// What was given.
+        name: String,
+    },
+}
+
+/// Attributes that are one of a kind, and not given by the caller.
+const SINGLE: [(&str, Attribute); 7] = [
+    ("ip", Attribute::Ip),
+    ("asn", Attribute::Asn),
+    ("country", Attribute::Country),
+    ("tier", Attribute::Tier),
+    ("method", Attribute::Method),
+    ("host", Attribute::Host),
+    ("path", Attribute::Path),
+];
+
+/// What callers give without a family.
+const GIVEN: [&str; 3] = ["user", "account", "api_key"];
+
+/// Families of what callers give.
+const GIVEN_FAMILIES: [&str; 5] = ["claims", "body", "user", "account", "descriptor"];
+
+impl FromStr for Attribute {
+    type Err = AttributeError;
+
+    fn from_str(text: &str) -> Result<Self, AttributeError> {
+        if let Some((_, attribute)) = SINGLE.iter().find(|(name, _)| *name == text) {
+            return Ok(attribute.clone());
+        }
+        if let Some(bits) = text.strip_prefix("ip/") {
+            return match bits.parse() {
+                Ok(bits @ 1..=128) => Ok(Self::IpPrefix(bits)),
+                _ => Err(AttributeError::Prefix { name: text.to_owned() }),
+            };
+        }
+        if GIVEN.contains(&text) {
+            return Ok(Self::Given(text.into()));
+        }
+        let (family, name) = text.split_once('.').ok_or_else(|| unknown(text))?;
+        let make: fn(&str, &str) -> Self = match family {
+            "path" => |_, name| Self::PathParameter(name.into()),
+            "header" => |_, name| Self::Header(name.to_ascii_lowercase().into()),
+            "query" => |_, name| Self::Query(name.into()),
+            _ if GIVEN_FAMILIES.contains(&family) => |text, _| Self::Given(text.into()),
+            _ => return Err(unknown(text)),
+        };
+        match name {
+            "" => Err(AttributeError::Nameless { name: text.to_owned() }),
+            name => Ok(make(text, name)),
+        }
+    }
+}
+
+fn unknown(text: &str) -> AttributeError {
+    let single = SINGLE.iter().map(|(name, _)| *name);
+    let names: Vec<_> = single.chain(GIVEN).collect();
+    let remedy = did_you_mean(text, &names).unwrap_or_else(|| {
+        format!("write `descriptor.{text}` if the caller sends it as a descriptor")
+    });
+    AttributeError::Unknown { name: text.to_owned(), remedy }
+}
+
+impl fmt::Display for Attribute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((name, _)) = SINGLE.iter().find(|(_, attribute)| attribute == self) {
+            return f.write_str(name);
+        }
+        match self {
+            Self::IpPrefix(bits) => write!(f, "ip/{bits}"),
+            Self::PathParameter(name) => write!(f, "path.{name}"),
+            Self::Header(name) => write!(f, "header.{name}"),
+            Self::Query(name) => write!(f, "query.{name}"),
+            Self::Given(name) => f.write_str(name),
+            _ => Ok(()),
+        }
+    }
+}

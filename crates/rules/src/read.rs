@@ -1,0 +1,200 @@
+//! Reading values out of a tree: what does not fit is reported, and the rest is read on.
+
+use std::collections::BTreeMap;
+
+use crate::diagnostic::{Diagnostic, Report};
+use crate::document::{Field, Node, Value};
+use crate::source::Span;
+
+/// Reads values, and keeps what it has to say about them.
+pub(crate) struct Reader<'r> {
+    report: &'r mut Report,
+}
+
+/// A value that was read, and where it stands: for those who find later that it does not go with
+/// another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct At<T> {
+    pub(crate) value: T,
+    start: usize,
+    end: usize,
+}
+
+impl<T> At<T> {
+    pub(crate) const fn new(value: T, span: &Span) -> Self {
+        Self { value, start: span.start, end: span.end }
+    }
+
+    pub(crate) const fn span(&self) -> Span {
+        self.start..self.end
+    }
+}
+
+/// The fields of a map, by name.
+pub(crate) struct Fields<'n> {
+    fields: BTreeMap<&'n str, &'n Field>,
+    pub(crate) span: Span,
+}
+
+impl<'n> Fields<'n> {
+    /// The value of a field that was given, and is not null.
+    pub(crate) fn get(&self, name: &str) -> Option<&'n Node> {
+        let node = &self.fields.get(name)?.value;
+        (node.value != Value::Null).then_some(node)
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// Where the field's name stands; the whole map if it is missing.
+    pub(crate) fn name_span(&self, name: &str) -> Span {
+        self.fields.get(name).map_or_else(|| self.span.clone(), |field| field.span.clone())
+    }
+}
+
+impl<'r> Reader<'r> {
+    pub(crate) const fn new(report: &'r mut Report) -> Self {
+        Self { report }
+    }
+
+    pub(crate) fn add(&mut self, diagnostic: Diagnostic) {
+        self.report.add(diagnostic);
+    }
+
+    /// The fields of `what`, all of which must be known.
+    pub(crate) fn fields<'n>(
+        &mut self,
+        node: &'n Node,
+        what: &str,
+        known: &[&str],
+    ) -> Option<Fields<'n>> {
+        let Value::Map(fields) = &node.value else {
+            self.wrong_type(node, what, &format!("a map of fields: {}", listed(known)));
+            return None;
+        };
+        for field in fields {
+            if !known.contains(&field.name.as_str()) {
+                self.unknown_field(field, what, known);
+            }
+        }
+        let fields = fields.iter().map(|field| (field.name.as_str(), field)).collect();
+        Some(Fields { fields, span: node.span.clone() })
+    }
+
+    fn unknown_field(&mut self, field: &Field, what: &str, known: &[&str]) {
+        let message = format!("{what} has no field `{}`", field.name);
+        let remedy = did_you_mean(&field.name, known)
+            .unwrap_or_else(|| format!("the fields are {}", listed(known)));
+        let span = field.span.clone();
+        self.add(Diagnostic::error("unknown-field", span, message, "not a field", remedy));
+    }
+
+    /// The text of a value; numbers are text as well.
+    pub(crate) fn text<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n str> {
+        match &node.value {
+            Value::Text(text) | Value::Number(text) => Some(text),
+            _ => {
+                self.wrong_type(node, what, "text");
+                None
+            }
+        }
+    }
+
+    /// Text that `parse` understands, or says what is wrong with.
+    pub(crate) fn parsed<T, E: std::fmt::Display>(
+        &mut self,
+        node: &Node,
+        what: &str,
+        example: &str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<At<T>> {
+        let text = self.text(node, what)?;
+        match parse(text) {
+            Ok(value) => Some(At::new(value, &node.span)),
+            Err(error) => {
+                let message = format!("`{text}` is no good as {what}: {error}");
+                let (span, remedy) =
+                    (node.span.clone(), format!("write something like `{example}`"));
+                self.add(Diagnostic::error("bad-value", span, message, "this value", remedy));
+                None
+            }
+        }
+    }
+
+    /// One of several words.
+    pub(crate) fn choice<T: Copy>(
+        &mut self,
+        node: &Node,
+        what: &str,
+        choices: &[(&str, T)],
+    ) -> Option<At<T>> {
+        let text = self.text(node, what)?;
+        if let Some((_, value)) = choices.iter().find(|(name, _)| *name == text) {
+            return Some(At::new(*value, &node.span));
+        }
+        let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
+        let message = format!("there is no {what} `{text}`");
+        let remedy = did_you_mean(text, &names)
+            .unwrap_or_else(|| format!("choose one of {}", listed(&names)));
+        let span = node.span.clone();
+        self.add(Diagnostic::error("unknown-choice", span, message, "not a choice", remedy));
+        None
+    }
+
+    /// The items of a list. Whoever has only one may leave the brackets out.
+    pub(crate) fn items<'n>(&self, node: &'n Node) -> &'n [Node] {
+        match &node.value {
+            Value::List(nodes) => nodes,
+            _ => std::slice::from_ref(node),
+        }
+    }
+
+    /// The items of something that must be a list.
+    pub(crate) fn list<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n [Node]> {
+        match &node.value {
+            Value::List(nodes) => Some(nodes),
+            _ => {
+                self.wrong_type(node, what, "a list");
+                None
+            }
+        }
+    }
+
+    pub(crate) fn wrong_type(&mut self, node: &Node, what: &str, wanted: &str) {
+        let kind = node.value.kind();
+        let message = format!("{what} must be {wanted}, not {kind}");
+        let remedy = format!("write {wanted}");
+        let span = first_line(node);
+        self.add(Diagnostic::error("wrong-type", span, message, format!("this is {kind}"), remedy));
+    }
+
+    /// A field that must be there is not.
+    pub(crate) fn missing(&mut self, fields: &Fields<'_>, what: &str, name: &str, remedy: &str) {
+        let message = format!("{what} has no `{name}`");
+        let span = fields.span.start..fields.span.start;
+        self.add(Diagnostic::error("missing-field", span, message, "in here", remedy));
+    }
+}
+
+/// Maps and lists may be pages long; what is underlined is where they begin.
+fn first_line(node: &Node) -> Span {
+    match node.value {
+        Value::List(_) | Value::Map(_) => node.span.start..node.span.start,
+        _ => node.span.clone(),
+    }
+}
+
+/// Words in backticks with commas.
+pub(crate) fn listed(words: &[&str]) -> String {
+    let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+    quoted.join(", ")
+}
+
+/// A question about the nearest of the known words, if any is near.
+pub(crate) fn did_you_mean(word: &str, known: &[&str]) -> Option<String> {
+    let distance = |known: &&str| strsim::damerau_levenshtein(word, known);
+    let nearest = known.iter().copied().min_by_key(distance)?;
+    let near = distance(&nearest) <= 1 + nearest.len() / 4 || nearest.starts_with(word);
+    near.then(|| format!("did you mean `{nearest}`?"))
+}
