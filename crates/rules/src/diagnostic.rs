@@ -50,6 +50,12 @@ impl Diagnostic {
         Self { severity: Severity::Error, code, message, span, label, remedy }
     }
 
+    /// The same, as a warning.
+    pub(crate) const fn warning(mut self) -> Self {
+        self.severity = Severity::Warning;
+        self
+    }
+
     /// How bad it is.
     ///
     /// ```

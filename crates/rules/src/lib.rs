@@ -7,21 +7,46 @@
 #![forbid(unsafe_code)]
 
 mod attribute;
+mod budget;
 mod client_ip;
+mod cost;
 mod diagnostic;
 mod document;
+mod facts;
+mod files;
+mod geo;
 mod hops;
+mod index;
+mod key;
+mod matching;
 mod networks;
+mod overrides;
 mod path;
 mod read;
 mod request;
+mod rule;
+mod rule_file;
+mod rule_set;
+mod settings;
 mod source;
+mod tiers;
+mod version;
+mod window;
 
 pub use attribute::{Attribute, AttributeError};
 pub use client_ip::{ClientHeader, ClientIp, ClientIpError};
+pub use cost::{Cost, CostError};
 pub use diagnostic::{Diagnostic, Report, Severity};
 pub use document::Document;
+pub use facts::{Facts, Value};
+pub use files::{Files, Folder, NoFiles};
+pub use geo::{Country, Geo};
 pub use networks::{Networks, NetworksError};
 pub use path::{PathError, PathPattern};
 pub use request::Request;
+pub use rule::Rule;
+pub use rule_set::{Applying, LoadError, RuleSet};
+pub use settings::{Consistency, Deny, HeaderStyle, Mode, OnStoreFailure, Priority};
 pub use source::{Format, Place, Source};
+pub use tiers::Tiers;
+pub use version::Version;

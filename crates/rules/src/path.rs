@@ -24,7 +24,7 @@ pub struct PathPattern {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Segment {
+pub(crate) enum Segment {
     Text(Box<str>),
     Any,
     Parameter(Box<str>),
@@ -120,6 +120,21 @@ impl PathPattern {
         })
     }
 
+    /// How much it says: exact segments count most, named ones and an end a little.
+    pub(crate) fn specificity(&self) -> usize {
+        let exact = |segment: &&Segment| matches!(segment, Segment::Text(_));
+        let exact = self.segments.iter().filter(exact).count();
+        4 * exact + 2 * (self.segments.len() - exact) + usize::from(!self.open_ended)
+    }
+
+    pub(crate) fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    pub(crate) const fn is_open_ended(&self) -> bool {
+        self.open_ended
+    }
+
     /// Walks the path along the pattern; `None` if it does not fit.
     fn values(&self, path: &str) -> Option<()> {
         let mut given = segments(path);
@@ -135,7 +150,7 @@ impl PathPattern {
 }
 
 /// The segments of a path. Empty ones do not count: `//v1/` is `/v1`, as it is for most servers.
-fn segments(path: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn segments(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|segment| !segment.is_empty())
 }
 

@@ -1,7 +1,11 @@
 //! Reading values out of a tree: what does not fit is reported, and the rest is read on.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use tollgate_core::{Period, Quota};
+
+use crate::attribute::{Attribute, AttributeError};
 use crate::diagnostic::{Diagnostic, Report};
 use crate::document::{Field, Node, Value};
 use crate::source::Span;
@@ -113,10 +117,82 @@ impl<'r> Reader<'r> {
         match parse(text) {
             Ok(value) => Some(At::new(value, &node.span)),
             Err(error) => {
+                let text = shortened(text);
                 let message = format!("`{text}` is no good as {what}: {error}");
                 let (span, remedy) =
                     (node.span.clone(), format!("write something like `{example}`"));
                 self.add(Diagnostic::error("bad-value", span, message, "this value", remedy));
+                None
+            }
+        }
+    }
+
+    /// The value of a field that must be there.
+    pub(crate) fn required<'n>(
+        &mut self,
+        fields: &Fields<'n>,
+        what: &str,
+        name: &str,
+        remedy: &str,
+    ) -> Option<&'n Node> {
+        let node = fields.get(name);
+        if node.is_none() {
+            self.missing(fields, what, name, remedy);
+        }
+        node
+    }
+
+    /// What a request can be counted by.
+    pub(crate) fn attribute(&mut self, node: &Node) -> Option<Attribute> {
+        let text = self.text(node, "an attribute")?;
+        match text.parse() {
+            Ok(attribute) => Some(attribute),
+            Err(error) => {
+                self.bad_attribute(&node.span, &error);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn bad_attribute(&mut self, span: &Span, error: &AttributeError) {
+        let (message, remedy) = (error.to_string(), error.remedy());
+        self.add(Diagnostic::error("unknown-attribute", span.clone(), message, "this", remedy));
+    }
+
+    /// A name that can be a metric label, a header value and a column of a page.
+    pub(crate) fn name<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n str> {
+        let name = self.text(node, what)?;
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/');
+        if !name.is_empty() && name.len() <= Self::MAX_NAME && name.chars().all(fits) {
+            return Some(name);
+        }
+        let message = format!("`{}` cannot be the name of {what}", shortened(name));
+        let remedy = "use 1 to 64 letters, digits, and `-_.:/`";
+        let span = node.span.clone();
+        self.add(Diagnostic::error("bad-name", span, message, "this name", remedy));
+        None
+    }
+
+    /// The longest name, in bytes.
+    pub(crate) const MAX_NAME: usize = 64;
+
+    /// A length of time.
+    pub(crate) fn duration(&mut self, node: &Node, what: &str) -> Option<Duration> {
+        let parse = |text: &str| text.parse::<Period>();
+        Some(self.parsed(node, what, "15min", parse)?.value.as_duration())
+    }
+
+    /// A whole number, with `k`, `M` and `G` for thousands, millions and milliards.
+    pub(crate) fn count(&mut self, node: &Node, what: &str) -> Option<At<u64>> {
+        self.parsed(node, what, "10k", Quota::parse_count)
+    }
+
+    /// True or false.
+    pub(crate) fn boolean(&mut self, node: &Node, what: &str) -> Option<bool> {
+        match node.value {
+            Value::Bool(value) => Some(value),
+            _ => {
+                self.wrong_type(node, what, "`true` or `false`");
                 None
             }
         }
@@ -197,4 +273,12 @@ pub(crate) fn did_you_mean(word: &str, known: &[&str]) -> Option<String> {
     let nearest = known.iter().copied().min_by_key(distance)?;
     let near = distance(&nearest) <= 1 + nearest.len() / 4 || nearest.starts_with(word);
     near.then(|| format!("did you mean `{nearest}`?"))
+}
+
+/// Text for a message: what is long loses its end.
+pub(crate) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
 }

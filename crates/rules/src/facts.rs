@@ -1,0 +1,177 @@
+//! What is known of one request, found out when it is first asked for.
+
+use std::cell::Cell;
+use std::fmt;
+use std::net::IpAddr;
+
+use crate::attribute::Attribute;
+use crate::client_ip::ClientIp;
+use crate::geo::{Country, Geo};
+use crate::matching::Matching;
+use crate::request::Request;
+use crate::rule_set::RuleSet;
+
+/// What rules want to know of one request.
+///
+/// ```
+/// use tollgate_rules::{Facts, Request, RuleSet};
+/// let set = RuleSet::parse("rules: [{ name: a, key: [ip], limit: 5/s }]")?;
+/// let request = Request::new("GET", "/").peer("192.0.2.7".parse().expect("an address"));
+/// let facts = Facts::new(&set, &request, None);
+/// assert_eq!(facts.client_ip().expect("there is a peer").to_string(), "192.0.2.7");
+/// # Ok::<(), tollgate_rules::LoadError>(())
+/// ```
+#[derive(Debug)]
+pub struct Facts<'a> {
+    set: &'a RuleSet,
+    request: &'a Request<'a>,
+    geo: Option<&'a Geo>,
+    ip: Cell<Option<Option<IpAddr>>>,
+    tier: Cell<Option<usize>>,
+}
+
+/// A value that a request is counted by.
+///
+/// ```
+/// use tollgate_rules::Value;
+/// assert_eq!(Value::Text("alice").to_string(), "alice");
+/// assert_eq!(Value::Number(64496).to_string(), "64496");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// What the request or its caller says.
+    Text(&'a str),
+    /// An address or a network.
+    Ip(IpAddr),
+    /// The number of a network operator.
+    Number(u32),
+    /// A country.
+    Country(Country),
+    /// What stands for a part that the request lacks.
+    Fallback(&'a str),
+}
+
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Ip(ip) => write!(f, "{ip}"),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Country(country) => write!(f, "{country}"),
+            Self::Fallback(text) => write!(f, "({text})"),
+        }
+    }
+}
+
+impl<'a> Facts<'a> {
+    /// The facts about a request, as the rules of `set` see it.
+    ///
+    /// ```
+    /// # use tollgate_rules::{Facts, Request, RuleSet};
+    /// # let set = RuleSet::parse("rules: []")?;
+    /// assert_eq!(Facts::new(&set, &Request::new("GET", "/"), None).client_ip(), None);
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub const fn new(set: &'a RuleSet, request: &'a Request<'a>, geo: Option<&'a Geo>) -> Self {
+        Self { set, request, geo, ip: Cell::new(None), tier: Cell::new(None) }
+    }
+
+    /// The request.
+    ///
+    /// ```
+    /// # use tollgate_rules::{Facts, Request, RuleSet};
+    /// # let set = RuleSet::parse("rules: []")?;
+    /// # let request = Request::new("GET", "/");
+    /// assert_eq!(Facts::new(&set, &request, None).request().path(), "/");
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub const fn request(&self) -> &'a Request<'a> {
+        self.request
+    }
+
+    /// Whose request it is, behind the proxies that are trusted.
+    ///
+    /// ```
+    /// # use tollgate_rules::{Facts, Request, RuleSet};
+    /// # let set = RuleSet::parse("rules: []")?;
+    /// let request = Request::new("GET", "/").peer("::1".parse().expect("an address"));
+    /// assert!(Facts::new(&set, &request, None).client_ip().is_some());
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub fn client_ip(&self) -> Option<IpAddr> {
+        if let Some(known) = self.ip.get() {
+            return known;
+        }
+        let ip = self.set.client_ip().of(self.request);
+        self.ip.set(Some(ip));
+        ip
+    }
+
+    /// The tier of the request: its place in the list of tiers, 0 if there are none.
+    ///
+    /// ```
+    /// # use tollgate_rules::{Facts, Request, RuleSet};
+    /// let set = RuleSet::parse("tiers: { from: claims.plan, known: [a, b], else: a }\nrules: []")?;
+    /// let request = Request::new("GET", "/").attributes(&[("claims.plan", "b")]);
+    /// assert_eq!(Facts::new(&set, &request, None).tier(), 1);
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub fn tier(&self) -> usize {
+        if let Some(known) = self.tier.get() {
+            return known;
+        }
+        let tier = self.find_tier();
+        self.tier.set(Some(tier));
+        tier
+    }
+
+    fn find_tier(&self) -> usize {
+        let Some(tiers) = self.set.tiers() else { return 0 };
+        match self.plain_value(tiers.from()) {
+            Some(Value::Text(name)) => tiers.find(name),
+            Some(Value::Country(country)) => tiers.find(country.as_str()),
+            _ => tiers.find(""),
+        }
+    }
+
+    /// The value of an attribute, for a rule with this `matching`: its patterns name parts of the
+    /// path.
+    pub(crate) fn value(&self, matching: &'a Matching, attribute: &Attribute) -> Option<Value<'a>> {
+        match attribute {
+            Attribute::PathParameter(name) => {
+                let path = self.request.path();
+                matching.path(path)?.parameter(name, path).map(Value::Text)
+            }
+            _ => self.plain_value(attribute),
+        }
+    }
+
+    pub(crate) fn plain_value(&self, attribute: &Attribute) -> Option<Value<'a>> {
+        let request = self.request;
+        let text = match attribute {
+            Attribute::Given(name) => request.attribute(name),
+            Attribute::Header(name) => request.header(name),
+            Attribute::Query(name) => request.query_parameter(name),
+            Attribute::Method => Some(request.method()),
+            Attribute::Host => Some(request.host_name()),
+            Attribute::Path => Some(request.path()),
+            Attribute::Tier => {
+                let tier = self.tier();
+                self.set.tiers().map(|tiers| tiers.name(tier))
+            }
+            Attribute::Ip => return self.client_ip().map(|ip| Value::Ip(self.counted(ip))),
+            Attribute::IpPrefix(bits) => {
+                return self.client_ip().map(|ip| Value::Ip(ClientIp::prefix(ip, *bits)));
+            }
+            Attribute::Asn => return self.geo?.asn(self.client_ip()?).map(Value::Number),
+            Attribute::Country => return self.geo?.country(self.client_ip()?).map(Value::Country),
+            Attribute::PathParameter(_) => None,
+        };
+        // Nothing is counted by an empty name: that is what is sent when there is none.
+        text.filter(|text| !text.is_empty()).map(Value::Text)
+    }
+
+    fn counted(&self, ip: IpAddr) -> IpAddr {
+        self.set.client_ip().counted(ip)
+    }
+}

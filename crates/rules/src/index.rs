@@ -1,0 +1,280 @@
+//! Which rules may be about a request, without looking at each.
+//!
+//! Every rule is filed under the rarest thing it asks for: one of its paths, or the exact value of
+//! an attribute. A request looks under its own path and its own values, and finds few rules but
+//! those that are about it, however many there are. Whether they are is still to be asked.
+
+use hashbrown::HashTable;
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
+use smallvec::SmallVec;
+
+use crate::attribute::Attribute;
+use crate::facts::{Facts, Value};
+use crate::matching::{Matching, Pattern};
+use crate::path::{PathPattern, Segment, segments};
+
+/// Numbers of rules.
+pub(crate) type Candidates = SmallVec<[u32; 16]>;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Index {
+    paths: Trie,
+    values: Box<[Values]>,
+    /// Rules that ask for nothing exact.
+    always: Vec<u32>,
+}
+
+impl Index {
+    pub(crate) fn new<'r>(rules: impl Iterator<Item = (u32, &'r Matching)> + Clone) -> Self {
+        let mut uses = Uses::default();
+        for (_, matching) in rules.clone() {
+            uses.count(matching);
+        }
+        let mut index = Self { paths: Trie::new(), ..Self::default() };
+        let mut values = Vec::new();
+        for (rule, matching) in rules {
+            match uses.rarest(matching) {
+                Filed::Always => index.always.push(rule),
+                Filed::Path => {
+                    for path in &matching.paths {
+                        index.paths.insert(path, rule);
+                    }
+                }
+                Filed::Value(attribute, patterns) => {
+                    let known = values.iter().position(|v: &Values| v.attribute == *attribute);
+                    let at = known.unwrap_or_else(|| {
+                        values.push(Values::new(attribute.clone()));
+                        values.len() - 1
+                    });
+                    for value in patterns.iter().filter_map(Pattern::exact) {
+                        values[at].insert(value, rule);
+                    }
+                }
+            }
+        }
+        index.values = values.into();
+        index
+    }
+
+    /// The rules that may be about the request, in the order of the file.
+    pub(crate) fn candidates(&self, facts: &Facts<'_>, found: &mut Candidates) {
+        found.extend_from_slice(&self.always);
+        self.paths.find(facts.request().path(), found);
+        for values in &self.values {
+            values.find(facts, found);
+        }
+        if found.len() > 1 {
+            found.sort_unstable();
+            found.dedup();
+        }
+    }
+}
+
+/// What a rule is filed under.
+enum Filed<'r> {
+    Always,
+    Path,
+    Value(&'r Attribute, &'r [Pattern]),
+}
+
+/// How many rules ask for the same.
+#[derive(Default)]
+struct Uses {
+    paths: std::collections::BTreeMap<String, usize>,
+    values: std::collections::BTreeMap<(String, Box<str>), usize>,
+}
+
+impl Uses {
+    fn count(&mut self, matching: &Matching) {
+        for path in &matching.paths {
+            *self.paths.entry(path.to_string()).or_default() += 1;
+        }
+        for (attribute, patterns) in exact_values(matching) {
+            for value in patterns.iter().filter_map(Pattern::exact) {
+                let key = (attribute.to_string(), value.into());
+                *self.values.entry(key).or_default() += 1;
+            }
+        }
+    }
+
+    fn rarest<'r>(&self, matching: &'r Matching) -> Filed<'r> {
+        let of_path = |path: &PathPattern| self.paths.get(&path.to_string()).copied();
+        let paths = matching.paths.iter().filter_map(of_path).max();
+        let mut rarest = match paths {
+            // A pattern that every path fits says nothing.
+            Some(_) if matching.paths.iter().any(|path| path.specificity() == 0) => {
+                (usize::MAX, Filed::Always)
+            }
+            Some(uses) => (uses, Filed::Path),
+            None => (usize::MAX, Filed::Always),
+        };
+        for (attribute, patterns) in exact_values(matching) {
+            let of_value =
+                |value: &str| self.values.get(&(attribute.to_string(), value.into())).copied();
+            let uses = patterns.iter().filter_map(Pattern::exact).filter_map(of_value).max();
+            if let Some(uses) = uses.filter(|uses| *uses < rarest.0) {
+                rarest = (uses, Filed::Value(attribute, patterns));
+            }
+        }
+        rarest.1
+    }
+}
+
+/// The attributes that must have one of some exact texts.
+fn exact_values(matching: &Matching) -> impl Iterator<Item = (&Attribute, &[Pattern])> {
+    let exact = |(attribute, patterns): &&(Attribute, Box<[Pattern]>)| {
+        let text =
+            matches!(attribute, Attribute::Given(_) | Attribute::Header(_) | Attribute::Query(_));
+        text && patterns.iter().all(|pattern| pattern.exact().is_some())
+    };
+    matching.others.iter().filter(exact).map(|(attribute, patterns)| (attribute, &**patterns))
+}
+
+/// Rules by the value of an attribute.
+#[derive(Clone, Debug)]
+struct Values {
+    attribute: Attribute,
+    table: HashTable<(Box<str>, Vec<u32>)>,
+}
+
+impl Values {
+    const fn new(attribute: Attribute) -> Self {
+        Self { attribute, table: HashTable::new() }
+    }
+
+    fn insert(&mut self, value: &str, rule: u32) {
+        let entry = self.table.entry(
+            hash(0, value),
+            |(known, _)| **known == *value,
+            |(known, _)| hash(0, known),
+        );
+        let rules = entry.or_insert_with(|| (value.into(), Vec::new())).into_mut();
+        rules.1.push(rule);
+    }
+
+    #[inline]
+    fn find(&self, facts: &Facts<'_>, found: &mut Candidates) {
+        let Some(Value::Text(value)) = facts.plain_value(&self.attribute) else { return };
+        if let Some((_, rules)) = self.table.find(hash(0, value), |(known, _)| **known == *value) {
+            found.extend_from_slice(rules);
+        }
+    }
+}
+
+/// Rules by path: a tree of segments.
+#[derive(Clone, Debug, Default)]
+struct Trie {
+    nodes: Vec<Branch>,
+    /// Nodes by their parent and their text.
+    children: HashTable<u32>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Branch {
+    parent: u32,
+    text: Box<str>,
+    has_children: bool,
+    /// Where any segment leads.
+    any: Option<u32>,
+    /// Rules whose pattern ends here.
+    here: Vec<u32>,
+    /// Rules whose pattern goes on with `**`.
+    below: Vec<u32>,
+}
+
+impl Trie {
+    fn new() -> Self {
+        Self { nodes: vec![Branch::default()], children: HashTable::new() }
+    }
+
+    fn insert(&mut self, pattern: &PathPattern, rule: u32) {
+        let mut at = 0;
+        for segment in pattern.segments() {
+            at = match segment {
+                Segment::Text(text) => self.child(at, text),
+                Segment::Any | Segment::Parameter(_) => match self.nodes[at as usize].any {
+                    Some(any) => any,
+                    None => {
+                        let any = self.add(at, "");
+                        self.nodes[at as usize].any = Some(any);
+                        any
+                    }
+                },
+            };
+        }
+        let node = &mut self.nodes[at as usize];
+        if pattern.is_open_ended() { node.below.push(rule) } else { node.here.push(rule) }
+    }
+
+    fn child(&mut self, parent: u32, text: &str) -> u32 {
+        if let Some(child) = self.look(parent, text) {
+            return child;
+        }
+        let child = self.add(parent, text);
+        self.nodes[parent as usize].has_children = true;
+        let Self { nodes, children } = self;
+        children.insert_unique(hash(parent, text), child, |known| {
+            let known = &nodes[*known as usize];
+            hash(known.parent, &known.text)
+        });
+        child
+    }
+
+    fn add(&mut self, parent: u32, text: &str) -> u32 {
+        self.nodes.push(Branch { parent, text: text.into(), ..Branch::default() });
+        // As many as segments of all rules together, which a file of 64 MB bounds.
+        (self.nodes.len() - 1) as u32
+    }
+
+    #[inline]
+    fn look(&self, parent: u32, text: &str) -> Option<u32> {
+        let is_it = |known: &u32| {
+            let known = &self.nodes[*known as usize];
+            known.parent == parent && *known.text == *text
+        };
+        self.children.find(hash(parent, text), is_it).copied()
+    }
+
+    /// Walks down all branches that the path fits, side by side.
+    fn find(&self, path: &str, found: &mut Candidates) {
+        if self.nodes.len() <= 1 && self.nodes.first().is_none_or(Branch::is_empty) {
+            return;
+        }
+        let (mut at, mut next) =
+            (SmallVec::<[u32; 8]>::from_slice(&[0]), SmallVec::<[u32; 8]>::new());
+        for segment in segments(path) {
+            for node in &at {
+                let branch = &self.nodes[*node as usize];
+                found.extend_from_slice(&branch.below);
+                next.extend(branch.any);
+                if branch.has_children {
+                    next.extend(self.look(*node, segment));
+                }
+            }
+            std::mem::swap(&mut at, &mut next);
+            next.clear();
+            if at.is_empty() {
+                return;
+            }
+        }
+        for node in &at {
+            let branch = &self.nodes[*node as usize];
+            found.extend_from_slice(&branch.below);
+            found.extend_from_slice(&branch.here);
+        }
+    }
+}
+
+impl Branch {
+    fn is_empty(&self) -> bool {
+        self.here.is_empty() && self.below.is_empty()
+    }
+}
+
+/// The rules choose what is in the table, not the requests: there is nothing to be aimed at.
+#[inline]
+fn hash(parent: u32, text: &str) -> u64 {
+    const SECRETS: RapidSecrets = RapidSecrets::seed(0x0070_6174_6873);
+    rapidhash_v3_seeded(text.as_bytes(), &SECRETS)
+        ^ (u64::from(parent)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}

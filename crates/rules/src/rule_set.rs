@@ -1,0 +1,215 @@
+//! All the rules of a file, checked, and ready to be matched with requests.
+
+use smallvec::SmallVec;
+
+use crate::client_ip::ClientIp;
+use crate::diagnostic::Report;
+use crate::document::Document;
+use crate::facts::Facts;
+use crate::files::{Files, NoFiles};
+use crate::index::{Candidates, Index};
+use crate::read::Reader;
+use crate::rule::{Alternative, Rule};
+use crate::rule_file::read_file;
+use crate::source::Source;
+use crate::tiers::Tiers;
+use crate::version::Version;
+
+/// The rules of a file. It never changes: whoever wants other rules makes another one.
+///
+/// ```
+/// use tollgate_rules::{Facts, Request, RuleSet};
+/// let set = RuleSet::parse(
+///     "rules:
+///   - { name: per-user, match: { path: /v1/** }, key: [user], limit: 100/min }
+///   - { name: per-ip, key: [ip], limit: 600/min }",
+/// )?;
+/// let request = Request::new("GET", "/v1/items").attributes(&[("user", "alice")]);
+/// let applying = set.applying(&Facts::new(&set, &request, None));
+/// let names: Vec<_> = applying.iter().map(|rule| set.rules()[*rule].name()).collect();
+/// assert_eq!(names, ["per-user"], "there is no address to count by");
+/// # Ok::<(), tollgate_rules::LoadError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct RuleSet {
+    pub(crate) version: Version,
+    pub(crate) namespace: Box<str>,
+    pub(crate) client_ip: ClientIp,
+    pub(crate) tiers: Option<Tiers>,
+    pub(crate) rules: Box<[Rule]>,
+    pub(crate) index: Index,
+    pub(crate) warnings: Report,
+}
+
+/// Numbers of the rules that apply to a request. Up to eight take no allocation.
+pub type Applying = SmallVec<[usize; 8]>;
+
+impl RuleSet {
+    /// The most rules of a file.
+    pub const MAX_RULES: usize = 100_000;
+
+    /// Reads and checks a rule file. The report has everything that is wrong with it; warnings
+    /// alone do not keep it from being used, and are [kept](Self::warnings).
+    ///
+    /// ```
+    /// use tollgate_rules::{NoFiles, RuleSet, Source};
+    /// let source = Source::new("rules.yaml", "rules: [{ nam: a, limit: 5/sec0nd }]");
+    /// let report = RuleSet::read(&source, &NoFiles).unwrap_err();
+    /// assert_eq!(report.diagnostics().len(), 4, "{}", report.to_text(&source));
+    /// ```
+    pub fn read(source: &Source, files: &dyn Files) -> Result<Self, Report> {
+        let document = Document::parse(source)?;
+        let mut report = Report::default();
+        let set = read_file(&mut Reader::new(&mut report), document.root(), files);
+        report.sort();
+        match set {
+            Some(set) if !report.has_errors() => Ok(Self { warnings: report, ..set }),
+            _ => Err(report),
+        }
+    }
+
+    /// Reads rules from text in YAML that names no other files.
+    ///
+    /// ```
+    /// use tollgate_rules::RuleSet;
+    /// let error = RuleSet::parse("rules: [{ name: a, key: [usr], limit: 5/s }]").unwrap_err();
+    /// assert!(error.to_string().contains("did you mean `user`?"), "{error}");
+    /// ```
+    pub fn parse(text: &str) -> Result<Self, LoadError> {
+        let source = Source::new("rules", text);
+        Self::read(&source, &NoFiles).map_err(|report| LoadError { text: source, report })
+    }
+
+    /// What the content is called.
+    ///
+    /// ```
+    /// # use tollgate_rules::RuleSet;
+    /// let (a, b) = (RuleSet::parse("rules: []")?, RuleSet::parse("namespace: b\nrules: []")?);
+    /// assert_ne!(a.version(), b.version());
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub const fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Counters of two namespaces never mix.
+    ///
+    /// ```
+    /// # use tollgate_rules::RuleSet;
+    /// assert_eq!(RuleSet::parse("namespace: shop\nrules: []")?.namespace(), "shop");
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Whose word is believed about a client's address.
+    ///
+    /// ```
+    /// # use tollgate_rules::{ClientIp, RuleSet};
+    /// assert_eq!(*RuleSet::parse("rules: []")?.client_ip(), ClientIp::default());
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub const fn client_ip(&self) -> &ClientIp {
+        &self.client_ip
+    }
+
+    /// The plans, if there are any.
+    ///
+    /// ```
+    /// # use tollgate_rules::RuleSet;
+    /// assert_eq!(RuleSet::parse("rules: []")?.tiers(), None);
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub const fn tiers(&self) -> Option<&Tiers> {
+        self.tiers.as_ref()
+    }
+
+    /// All rules, in the order of the file, those in groups among them.
+    ///
+    /// ```
+    /// # use tollgate_rules::RuleSet;
+    /// assert!(RuleSet::parse("rules: []")?.rules().is_empty());
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub const fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// What is allowed, and hardly meant.
+    ///
+    /// ```
+    /// # use tollgate_rules::RuleSet;
+    /// let set = RuleSet::parse("rules: [{ name: a, key: [], limit: 5/s }]")?;
+    /// assert!(set.warnings().diagnostics().is_empty());
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub const fn warnings(&self) -> &Report {
+        &self.warnings
+    }
+
+    /// The rules that apply to a request: that are about it, and find in it what they count by.
+    /// Of alternatives the first.
+    ///
+    /// ```
+    /// # use tollgate_rules::{Facts, Request, RuleSet};
+    /// let set = RuleSet::parse("rules: [{ name: a, match: { method: GET }, key: [], limit: 5/s }]")?;
+    /// let applying = |method| set.applying(&Facts::new(&set, &Request::new(method, "/"), None)).len();
+    /// assert_eq!((applying("GET"), applying("PUT")), (1, 0));
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub fn applying(&self, facts: &Facts<'_>) -> Applying {
+        let (mut candidates, mut applying) = (Candidates::new(), Applying::new());
+        self.index.candidates(facts, &mut candidates);
+        let mut alternatives = SmallVec::<[(Alternative, usize); 4]>::new();
+        for number in candidates {
+            let number = number as usize;
+            let rule = &self.rules[number];
+            if !rule.applies(facts) {
+                continue;
+            }
+            match rule.alternative {
+                None => applying.push(number),
+                Some(place) => alternatives.push((place, number)),
+            }
+        }
+        if !alternatives.is_empty() {
+            alternatives.sort_unstable_by_key(|(place, _)| (place.group, place.rank));
+            alternatives.dedup_by_key(|(place, _)| place.group);
+            applying.extend(alternatives.iter().map(|(_, number)| *number));
+            applying.sort_unstable();
+        }
+        applying
+    }
+}
+
+impl Rule {
+    fn applies(&self, facts: &Facts<'_>) -> bool {
+        self.matching.mismatch(facts).is_none() && self.key.lacking(facts, &self.matching).is_none()
+    }
+}
+
+/// Rules that cannot be used, and why.
+///
+/// ```
+/// let error = tollgate_rules::RuleSet::parse("rulez: []").unwrap_err();
+/// assert!(error.to_string().contains("did you mean `rules`?"), "{error}");
+/// ```
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", report.to_text(text))]
+pub struct LoadError {
+    text: Source,
+    report: Report,
+}
+
+impl LoadError {
+    /// What is wrong.
+    ///
+    /// ```
+    /// let error = tollgate_rules::RuleSet::parse("rules: 7").unwrap_err();
+    /// assert_eq!(error.report().diagnostics()[0].code(), "wrong-type");
+    /// ```
+    pub const fn report(&self) -> &Report {
+        &self.report
+    }
+}
