@@ -79,6 +79,7 @@ mod gate;
 mod limiter;
 mod size;
 mod slots;
+mod spending;
 mod stats;
 
 pub use error::Error;

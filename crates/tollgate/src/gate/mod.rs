@@ -10,12 +10,10 @@ pub use charge::{Charge, KeyRef, LimitId};
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-use tollgate_core::{Decision, Limit, Tick};
-use tollgate_local::{
-    Clock, Counters, HeavyKey, HeavyKeys, Key, KeyHash, Seed, SystemClock, Table,
-};
+use tollgate_core::Limit;
+use tollgate_local::{Clock, Counters, HeavyKey, HeavyKeys, Key, Seed, SystemClock, Table};
 
+use crate::spending::{Each, Spending, look_each, spend_all};
 use crate::stats::Stats;
 
 /// Keeps several limits, of which a request meets any number.
@@ -86,19 +84,12 @@ impl<C: Clock> Gate<C> {
     /// ```
     #[must_use = "only the answer says whether the request may pass"]
     pub fn check(&self, charges: &[Charge<'_>]) -> Answer {
-        let hashes = self.hashes(charges);
-        for (charge, hash) in charges.iter().zip(&hashes) {
-            self.entry(charge.limit).counters.prefetch(*hash);
-        }
-        let now = self.clock.now();
-        let each = match charges {
-            [_] | [] => self.spend_each(charges, &hashes, now).each,
-            _ => self.check_all(charges, &hashes, now),
-        };
+        let spending = self.spending(charges);
+        let each = spend_all(&spending, &self.clock).each;
         let answer = Answer::new(self.number, charges, each);
-        for ((charge, hash), decision) in charges.iter().zip(&hashes).zip(answer.each()) {
+        for ((charge, one), decision) in charges.iter().zip(&spending).zip(answer.each()) {
             let heavy = &self.entry(charge.limit).heavy;
-            heavy.count(!decision.is_allowed(), || (*hash, charge.key.label()));
+            heavy.count(!decision.is_allowed(), || (one.key, charge.key.label()));
         }
         answer
     }
@@ -119,8 +110,7 @@ impl<C: Clock> Gate<C> {
     /// ```
     #[must_use = "it changes nothing; use what it tells"]
     pub fn peek(&self, charges: &[Charge<'_>]) -> Answer {
-        let hashes = self.hashes(charges);
-        let each = self.look_each(charges, &hashes, self.clock.now());
+        let each = look_each(&self.spending(charges), self.clock.now());
         Answer::new(self.number, charges, each)
     }
 
@@ -142,9 +132,9 @@ impl<C: Clock> Gate<C> {
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn refund(&self, charges: &[Charge<'_>]) {
-        let (hashes, now) = (self.hashes(charges), self.clock.now());
-        for (counters, hash, cost) in self.counters(charges, &hashes) {
-            counters.refund(hash, cost, now);
+        let now = self.clock.now();
+        for one in self.spending(charges) {
+            one.counters.refund(one.key, one.cost, now);
         }
     }
 
@@ -264,107 +254,17 @@ impl<C: Clock> Gate<C> {
         &self.clock
     }
 
-    /// Looks first, and spends only if everybody agrees: so a denial, the usual reason to stop,
-    /// touches nothing. Where a race makes a limit change its mind in between, what was spent is
-    /// taken back.
-    fn check_all(&self, charges: &[Charge<'_>], hashes: &[KeyHash], now: Tick) -> Each<Decision> {
-        let looks = self.look_each(charges, hashes, now);
-        if looks.iter().any(|look| !look.is_allowed()) {
-            return looks;
-        }
-        let mut spent = self.spend_each(charges, hashes, now);
-        if spent.each.iter().any(|decision| !decision.is_allowed()) {
-            self.take_back(charges, hashes, &mut spent);
-        }
-        spent.each
-    }
-
-    /// What every limit would say. One that a request meets twice with the same key must allow
-    /// both at once: that the second is denied would be known only after the first was spent.
-    fn look_each(&self, charges: &[Charge<'_>], hashes: &[KeyHash], now: Tick) -> Each<Decision> {
-        let look = |(index, (counters, hash, cost)): (usize, (&Counters, KeyHash, u64))| {
-            let before = charges[..index].iter().zip(hashes);
-            let same = before.filter(|(charge, earlier)| {
-                charge.limit == charges[index].limit && **earlier == hash
-            });
-            let cost = same.fold(cost, |sum, (charge, _)| sum.saturating_add(charge.cost));
-            counters.peek(hash, cost, now)
-        };
-        self.counters(charges, hashes).enumerate().map(look).collect()
-    }
-
-    /// Spends from every limit in turn up to the first denial. Limits that shape come last: a
-    /// place in their queues cannot be given back.
-    fn spend_each(&self, charges: &[Charge<'_>], hashes: &[KeyHash], mut now: Tick) -> Spent {
-        let mut spent = Spent {
-            each: SmallVec::from_elem(Decision::unlimited(), charges.len()),
-            at: SmallVec::from_elem(None, charges.len()),
-        };
-        let mut denied = false;
-        for shaping in [false, true] {
-            for (index, (counters, hash, cost)) in self.counters(charges, hashes).enumerate() {
-                if counters.shapes() != shaping {
-                    continue;
-                }
-                let decision = match denied {
-                    true => counters.peek(hash, cost, now),
-                    false => counters.check_with(hash, cost, &self.clock, &mut now),
-                };
-                spent.at[index] = (!denied && decision.is_allowed()).then_some(now);
-                spent.each[index] = decision;
-                denied |= !decision.is_allowed();
-            }
-        }
-        spent
-    }
-
-    /// Takes back what was spent before the denial, from each limit at the time at which it was
-    /// spent there: that may be in another window than the one in which the request began. Then
-    /// has every decision say what is left without it.
-    fn take_back(&self, charges: &[Charge<'_>], hashes: &[KeyHash], spent: &mut Spent) {
-        for ((counters, hash, cost), at) in self.counters(charges, hashes).zip(&spent.at) {
-            if let Some(then) = at {
-                counters.undo(hash, cost, *then, &self.clock);
-            }
-        }
-        let now = self.clock.now();
-        for ((counters, hash, _), decision) in self.counters(charges, hashes).zip(&mut spent.each) {
-            *decision = decision.with_remaining_of(counters.peek(hash, 0, now));
-        }
-    }
-
-    /// The hashes of the keys. All charges are of this gate, or nothing comes of any of them.
-    fn hashes(&self, charges: &[Charge<'_>]) -> Each<KeyHash> {
-        let hash = |charge: &Charge<'_>| {
-            self.entry(charge.limit);
-            charge.key.hash(&self.seed)
-        };
-        charges.iter().map(hash).collect()
-    }
-
-    fn counters<'a>(
-        &'a self,
-        charges: &'a [Charge<'_>],
-        hashes: &'a [KeyHash],
-    ) -> impl Iterator<Item = (&'a Counters, KeyHash, u64)> {
-        charges.iter().zip(hashes).map(|(charge, hash)| {
+    /// What the charges spend. All of them are of this gate, or nothing comes of any.
+    fn spending(&self, charges: &[Charge<'_>]) -> Each<Spending<'_>> {
+        let spending = |charge: &Charge<'_>| {
             let counters = &self.entry(charge.limit).counters;
-            (counters, *hash, charge.cost)
-        })
+            Spending { counters, key: charge.key.hash(&self.seed), cost: charge.cost }
+        };
+        charges.iter().map(spending).collect()
     }
 
     fn entry(&self, limit: LimitId) -> &Entry {
         assert!(limit.gate == self.number, "the limit is of another gate");
         &self.limits[limit.index]
     }
-}
-
-/// What is known of each charge.
-type Each<T> = SmallVec<[T; 8]>;
-
-/// What became of the charges of a request.
-struct Spent {
-    each: Each<Decision>,
-    /// When a charge was spent, if it was.
-    at: Each<Option<Tick>>,
 }
