@@ -51,6 +51,30 @@ pub enum Value<'a> {
     Fallback(&'a str),
 }
 
+impl<'a> Value<'a> {
+    /// What is written for the value of an attribute, in a list of overrides for instance; `None`
+    /// if the attribute cannot have that value.
+    ///
+    /// ```
+    /// use tollgate_rules::{Attribute, Value};
+    /// assert_eq!(Value::written(&Attribute::Asn, "64496"), Some(Value::Number(64496)));
+    /// assert_eq!(Value::written(&Attribute::Ip, "not an address"), None);
+    /// ```
+    pub fn written(attribute: &Attribute, text: &'a str) -> Option<Self> {
+        match attribute {
+            Attribute::Ip => text.parse().ok().map(Self::Ip),
+            Attribute::IpPrefix(bits) => {
+                // Also as a network: the rule says how long.
+                let address = text.split_once('/').map_or(text, |(address, _)| address);
+                address.parse().ok().map(|ip| Self::Ip(ClientIp::prefix(ip, *bits)))
+            }
+            Attribute::Asn => text.parse().ok().map(Self::Number),
+            Attribute::Country => text.parse().ok().map(Self::Country),
+            _ => Some(Self::Text(text)).filter(|_| !text.is_empty()),
+        }
+    }
+}
+
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

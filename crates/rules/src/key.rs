@@ -44,6 +44,15 @@ impl KeyParts {
         })
     }
 
+    /// The parts of a key as it is written: with commas between them. A key of one part may have
+    /// commas in it.
+    pub(crate) fn written<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Option<Value<'a>>> {
+        let texts = text.splitn(self.parts.len().max(1), ',').map(Some);
+        let texts = texts.chain(std::iter::repeat(None));
+        let value = |(part, text): (_, Option<&'a str>)| Value::written(part, text?.trim());
+        self.parts.iter().zip(texts).map(value)
+    }
+
     /// The first part that the request lacks and nothing stands for.
     pub(crate) fn lacking<'r>(
         &'r self,

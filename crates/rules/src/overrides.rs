@@ -8,6 +8,7 @@ use crate::budget::{Budget, Rates};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Node, Value};
 use crate::files::Files;
+use crate::key::KeyParts;
 use crate::read::{Reader, shortened};
 
 /// Keys with limits of their own, sorted, their text in one piece.
@@ -56,7 +57,7 @@ impl Overrides {
         reader: &mut Reader<'_>,
         node: &Node,
         budget: &Budget,
-        parts: usize,
+        key: &KeyParts,
         files: &dyn Files,
     ) -> Option<Self> {
         let Budget::Rate(rates) = budget else {
@@ -72,7 +73,7 @@ impl Overrides {
             ));
             return None;
         };
-        if parts == 0 {
+        if key.parts.is_empty() {
             let message = "a rule that counts everybody together has no keys to override";
             let remedy = "count by something: `key: [user]`";
             let span = first(node);
@@ -80,7 +81,7 @@ impl Overrides {
             return None;
         }
         let mut lines =
-            Lines { reader, node, parts, rates, overrides: Building::default(), bad: 0 };
+            Lines { reader, node, key, rates, overrides: Building::default(), bad: 0 };
         match &node.value {
             Value::Map(fields) => {
                 for field in fields {
@@ -113,7 +114,7 @@ struct Building {
 struct Lines<'l, 'r> {
     reader: &'l mut Reader<'r>,
     node: &'l Node,
-    parts: usize,
+    key: &'l KeyParts,
     rates: &'l Rates,
     overrides: Building,
     bad: usize,
@@ -172,13 +173,9 @@ impl Lines<'_, '_> {
     }
 
     fn try_add(&mut self, key: &str, quota: &str) -> Result<(), String> {
-        let parts = key.split(',').filter(|part| !part.trim().is_empty()).count();
-        if self.parts != parts && (self.parts > 1 || parts == 0) {
-            return Err(format!(
-                "`{}` has {parts} parts, and the key has {}",
-                shortened(key),
-                self.parts
-            ));
+        if let Some(part) = self.key.written(key).position(|value| value.is_none()) {
+            let part = &self.key.parts[part];
+            return Err(format!("`{}` has no `{part}`, or one that cannot be", shortened(key)));
         }
         let len = u16::try_from(key.len())
             .map_err(|_| "the key is longer than 65535 bytes".to_owned())?;

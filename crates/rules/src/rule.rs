@@ -167,6 +167,20 @@ impl Rule {
         self.overrides.iter().flat_map(Overrides::iter)
     }
 
+    /// The parts of a key as it is written in a list of overrides: with commas between them. `None`
+    /// for a part that its attribute cannot be.
+    ///
+    /// ```
+    /// # use tollgate_rules::{RuleSet, Value};
+    /// let set = RuleSet::parse("rules: [{ name: a, key: [user, asn], limit: 5/s }]")?;
+    /// let parts: Vec<_> = set.rules()[0].written_key("alice, 64496").collect();
+    /// assert_eq!(parts, [Some(Value::Text("alice")), Some(Value::Number(64496))]);
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub fn written_key<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Option<Value<'a>>> {
+        self.key.written(text)
+    }
+
     /// How many may be under way at once for each tier, and after what time a slot comes back
     /// whose holder died; `None` if the rule limits a rate.
     ///
@@ -328,7 +342,7 @@ impl Rule {
         };
         let overrides = match (fields.get("overrides"), &budget, &key) {
             (Some(node), Some(budget), Some(key)) => {
-                Overrides::read(reader, node, budget, key.parts.len(), around.files).map(Some)
+                Overrides::read(reader, node, budget, key, around.files).map(Some)
             }
             _ => Some(None),
         };

@@ -1,0 +1,155 @@
+//! A map from keys to small numbers that never changes: one memory access for each question.
+
+use crate::key::KeyHash;
+use crate::prefetch::prefetch;
+
+/// Numbers by key, for millions of keys: limits of single customers, for instance.
+///
+/// Keys are known by their hashes alone, all 64 bits of them, under a seed that nobody knows.
+///
+/// ```
+/// use tollgate_local::{Key, KeyMap, Seed};
+/// let seed = Seed::random();
+/// let map = KeyMap::new([("acme".hash(&seed), 7), ("bolt".hash(&seed), 9)]);
+/// assert_eq!(map.get("acme".hash(&seed)), Some(7));
+/// assert_eq!(map.get("zeta".hash(&seed)), None);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct KeyMap {
+    /// Two for each key at least, so that a question ends soon.
+    slots: Box<[Slot]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    hash: u64,
+    /// The number and 1; 0 if nobody is here.
+    number: u32,
+}
+
+const EMPTY: Slot = Slot { hash: 0, number: 0 };
+
+impl KeyMap {
+    /// The largest number that is kept.
+    ///
+    /// ```
+    /// # use tollgate_local::{Key, KeyMap, Seed};
+    /// let key = "acme".hash(&Seed::random());
+    /// assert_eq!(KeyMap::new([(key, KeyMap::MAX_NUMBER)]).get(key), Some(KeyMap::MAX_NUMBER));
+    /// ```
+    pub const MAX_NUMBER: u32 = u32::MAX - 1;
+
+    /// A map of these. Of a key that comes twice the last number is kept, and of a number above
+    /// [`MAX_NUMBER`](Self::MAX_NUMBER) nothing.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_local::KeyMap::new([]).memory(), 0);
+    /// ```
+    pub fn new(entries: impl IntoIterator<Item = (KeyHash, u32)>) -> Self {
+        let entries: Vec<_> = entries.into_iter().collect();
+        let slots = match entries.len() {
+            0 => 0,
+            keys => (keys * 2).next_power_of_two(),
+        };
+        let mut map = Self { slots: vec![EMPTY; slots].into() };
+        for (key, number) in entries {
+            let Some(number) = number.checked_add(1) else { continue };
+            let at = map.find(key);
+            if let Some(slot) = map.slots.get_mut(at) {
+                *slot = Slot { hash: key.0, number };
+            }
+        }
+        map
+    }
+
+    /// The number of a key.
+    ///
+    /// ```
+    /// # use tollgate_local::{Key, KeyMap, Seed};
+    /// assert_eq!(KeyMap::default().get("acme".hash(&Seed::random())), None);
+    /// ```
+    #[inline]
+    pub fn get(&self, key: KeyHash) -> Option<u32> {
+        self.slots.get(self.find(key))?.number.checked_sub(1)
+    }
+
+    /// Starts to bring the memory that [`get`](Self::get) will need.
+    ///
+    /// ```
+    /// # use tollgate_local::{Key, KeyMap, Seed};
+    /// KeyMap::default().prefetch("acme".hash(&Seed::random()));
+    /// ```
+    #[inline]
+    pub fn prefetch(&self, key: KeyHash) {
+        if let Some(slot) = self.slots.get(self.home(key)) {
+            prefetch(slot);
+        }
+    }
+
+    /// Whether there is nobody in it.
+    ///
+    /// ```
+    /// assert!(tollgate_local::KeyMap::default().is_empty());
+    /// ```
+    pub const fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Its memory, in bytes.
+    ///
+    /// ```
+    /// # use tollgate_local::{Key, KeyMap, Seed};
+    /// let seed = Seed::random();
+    /// let map = KeyMap::new((0..1000u64).map(|key| (key.hash(&seed), 0)));
+    /// assert!(map.memory() <= 64 * 1000);
+    /// ```
+    pub fn memory(&self) -> usize {
+        size_of_val::<[Slot]>(&self.slots)
+    }
+
+    /// Where the key is, or where it would be.
+    #[inline]
+    fn find(&self, key: KeyHash) -> usize {
+        let mut at = self.home(key);
+        while let Some(slot) = self.slots.get(at) {
+            if slot.number == 0 || slot.hash == key.0 {
+                break;
+            }
+            // At least half of all slots are empty.
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        at
+    }
+
+    /// Where the key is if nobody else was there first.
+    #[inline]
+    const fn home(&self, key: KeyHash) -> usize {
+        // The lower bits of a number's hash are as good as its upper ones.
+        key.0 as usize & self.slots.len().wrapping_sub(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::{Key, Seed};
+
+    #[test]
+    fn all_keys_are_found_and_no_others() {
+        let seed = Seed::new(7);
+        for keys in [1u64, 2, 3, 1000, 65_536] {
+            let map = KeyMap::new((0..keys).map(|key| (key.hash(&seed), key as u32 * 3)));
+            for key in 0..keys {
+                assert_eq!(map.get(key.hash(&seed)), Some(key as u32 * 3));
+            }
+            assert!((keys..2 * keys).all(|key| map.get(key.hash(&seed)).is_none()));
+        }
+    }
+
+    #[test]
+    fn keys_that_meet_at_one_slot_are_told_apart() {
+        let map = KeyMap::new((0..8).map(|n| (KeyHash(n << 32 | 5), n as u32)));
+        assert!((0..8).all(|n| map.get(KeyHash(n << 32 | 5)) == Some(n as u32)));
+        assert_eq!(map.get(KeyHash(9 << 32 | 5)), None);
+    }
+}

@@ -1,0 +1,51 @@
+//! The rules in force, and their counters.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tollgate_local::Clock;
+use tollgate_rules::RuleSet;
+
+use crate::engine::Engine;
+use crate::engine::counted::{Counted, Making};
+
+/// One version of the rules at work. Requests under way keep it until they end.
+#[derive(Debug)]
+pub(super) struct Active {
+    rules: Arc<RuleSet>,
+    /// One for each rule.
+    counted: Box<[Arc<Counted>]>,
+}
+
+impl Active {
+    /// These rules, with counters that go on from those of `old` with the same names.
+    pub(super) fn succeeding<C: Clock>(
+        engine: &Engine<C>,
+        rules: RuleSet,
+        old: Option<&Self>,
+    ) -> Self {
+        // Counters of another namespace are other counters, whatever their rules are called.
+        let old = old.filter(|old| old.rules.namespace() == rules.namespace());
+        let known: BTreeMap<&str, &Arc<Counted>> = old.map_or_else(BTreeMap::new, |old| {
+            let names = old.rules.rules().iter().map(|rule| rule.name());
+            names.zip(&old.counted).collect()
+        });
+        let limits = |rule: &tollgate_rules::Rule| rule.limits().len() + rule.override_limits().len();
+        let among = rules.rules().iter().map(limits).sum();
+        let making = Making { engine, rules: &rules, among, now: engine.clock.anchor() };
+        let counted = rules.rules().iter().map(|rule| {
+            Arc::new(Counted::new(&making, rule, known.get(rule.name()).copied()))
+        });
+        let counted = counted.collect();
+        Self { counted, rules: Arc::new(rules) }
+    }
+
+    pub(super) const fn rules(&self) -> &Arc<RuleSet> {
+        &self.rules
+    }
+
+    #[inline]
+    pub(super) fn counted(&self, rule: usize) -> &Arc<Counted> {
+        &self.counted[rule]
+    }
+}

@@ -1,0 +1,139 @@
+//! Making an engine.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use tollgate_local::{Clock, Seed, SystemClock};
+use tollgate_rules::RuleSet;
+
+use crate::engine::Engine;
+use crate::engine::active::Active;
+use crate::error::Error;
+use crate::size::Size;
+
+/// Makes an [`Engine`].
+///
+/// ```
+/// use tollgate::{Engine, ManualClock, RuleSet};
+/// let rules = RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?;
+/// let engine = Engine::builder(rules).keys(1_000_000).clock(ManualClock::new()).build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a builder makes nothing until `build`"]
+pub struct EngineBuilder<C = SystemClock> {
+    rules: RuleSet,
+    size: Size,
+    seed: Option<Seed>,
+    clock: C,
+}
+
+impl Engine {
+    /// An engine with room for the counters of 100,000 keys.
+    ///
+    /// ```
+    /// use tollgate::{Engine, RuleSet};
+    /// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new(rules: RuleSet) -> Result<Self, Error> {
+        Self::builder(rules).build()
+    }
+
+    /// Starts to make an engine.
+    ///
+    /// ```
+    /// use tollgate::{Engine, RuleSet};
+    /// let rules = RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?;
+    /// let engine = Engine::builder(rules).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn builder(rules: RuleSet) -> EngineBuilder {
+        EngineBuilder { rules, size: Size::default(), seed: None, clock: SystemClock::new() }
+    }
+}
+
+impl<C: Clock> EngineBuilder<C> {
+    /// How many keys of all rules are live at the same time: see
+    /// [`LimiterBuilder::keys`](crate::LimiterBuilder::keys).
+    ///
+    /// ```
+    /// # use tollgate::{Engine, RuleSet};
+    /// # let rules = RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?;
+    /// let engine = Engine::builder(rules).keys(1_000).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn keys(self, keys: usize) -> Self {
+        Self { size: Size::Keys(keys), ..self }
+    }
+
+    /// How many bytes the table of all counters has. What rules themselves need comes on top.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, RuleSet};
+    /// # let rules = RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?;
+    /// let engine = Engine::builder(rules).memory(1 << 20).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn memory(self, bytes: usize) -> Self {
+        Self { size: Size::Memory(bytes), ..self }
+    }
+
+    /// The seed of all hashes; by default one that nobody knows.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, RuleSet, Seed};
+    /// # let rules = RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?;
+    /// let engine = Engine::builder(rules).seed(Seed::new(7)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn seed(self, seed: Seed) -> Self {
+        Self { seed: Some(seed), ..self }
+    }
+
+    /// The clock; by default the machine's.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, ManualClock, RuleSet};
+    /// # let rules = RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?;
+    /// let engine = Engine::builder(rules).clock(ManualClock::new()).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn clock<D: Clock>(self, clock: D) -> EngineBuilder<D> {
+        let Self { rules, size, seed, .. } = self;
+        EngineBuilder { rules, size, seed, clock }
+    }
+
+    /// Makes the engine.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, RuleSet};
+    /// # let rules = RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?;
+    /// assert_eq!(Engine::builder(rules).build()?.rules().rules().len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn build(self) -> Result<Engine<C>, Error> {
+        let Self { rules, size, seed, clock } = self;
+        let table = size.table([])?;
+        let seed = seed.unwrap_or_else(Seed::random);
+        let nothing = RuleSet::default();
+        let engine = Engine {
+            active: ArcSwap::from_pointee(Active::none()),
+            table,
+            seed,
+            clock,
+            salts: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+        };
+        engine.exchange(rules);
+        Ok(engine)
+    }
+}
+
+impl<C> Engine<C> {
+    /// No two counters of an engine have the same salt, also not of rules that are gone.
+    pub(super) fn next_salt(&self) -> u64 {
+        // Only that no two are the same matters, and nothing else is published with it.
+        self.salts.fetch_add(1, Ordering::Relaxed)
+    }
+}

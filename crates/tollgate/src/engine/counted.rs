@@ -1,0 +1,161 @@
+//! The counters of one rule.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::{Anchor, Limit, Tick};
+use tollgate_local::{Clock, Concurrency, Counters, KeyHash, KeyMap, Past};
+use tollgate_rules::{Attribute, Facts, Rule, RuleSet};
+
+use crate::engine::Engine;
+use crate::engine::keys::written_key_hash;
+
+/// What a rule counts with. What stays as it is goes on when rules are exchanged.
+#[derive(Debug)]
+pub(super) struct Counted {
+    /// What it counts by: counters of another key would mean something else.
+    key: Box<[Attribute]>,
+    /// One for each limit of the rule, and then for each that keys have of their own.
+    limits: Box<[(Limit, Arc<Counters>)]>,
+    /// How many of these are the rule's.
+    own: usize,
+    overridden: KeyMap,
+    /// Who is being denied everything for a while.
+    blocks: Option<(Duration, Arc<Counters>)>,
+    /// What is under way at once, for each tier.
+    slots: Box<[(u32, Arc<Concurrency>)]>,
+}
+
+/// What is around a rule whose counters are made.
+pub(super) struct Making<'a, C> {
+    pub(super) engine: &'a Engine<C>,
+    pub(super) rules: &'a RuleSet,
+    /// How many limits there are in all.
+    pub(super) among: usize,
+    pub(super) now: Anchor,
+}
+
+impl Counted {
+    /// The counters for a rule. Limits that there were under its name before keep theirs.
+    pub(super) fn new<C: Clock>(
+        making: &Making<'_, C>,
+        rule: &Rule,
+        old: Option<&Arc<Self>>,
+    ) -> Self {
+        let old = old.filter(|old| *old.key == *rule.key());
+        let limits = rule.limits().iter().chain(rule.override_limits());
+        let counters = |limit: &Limit| {
+            let same = old.and_then(|old| old.limits.iter().find(|(known, _)| known == limit));
+            let counters = same.map(|(_, counters)| Arc::clone(counters));
+            (limit.clone(), counters.unwrap_or_else(|| making.counters(limit, old)))
+        };
+        Self {
+            key: rule.key().into(),
+            limits: limits.map(counters).collect(),
+            own: rule.limits().len(),
+            overridden: making.overridden(rule),
+            blocks: rule.block_for().map(|span| {
+                let same = old.and_then(|old| old.blocks.as_ref()).filter(|(old, _)| *old == span);
+                same.map_or_else(|| making.blocks(span), |(span, blocks)| (*span, Arc::clone(blocks)))
+            }),
+            slots: making.slots(rule, old),
+        }
+    }
+
+    /// The counters for a request with this key.
+    #[inline]
+    pub(super) fn counters(&self, rule: &Rule, facts: &Facts<'_>, key: KeyHash) -> &Arc<Counters> {
+        let overridden = match self.overridden.is_empty() {
+            true => None,
+            false => self.overridden.get(key),
+        };
+        let at = match overridden {
+            Some(number) => self.own + rule.limit_of(facts, Some(number as usize)),
+            None => rule.limit_of(facts, None),
+        };
+        &self.limits[at].1
+    }
+
+    /// Starts to bring what [`counters`](Self::counters) will need.
+    #[inline]
+    pub(super) fn prefetch(&self, key: KeyHash) {
+        self.overridden.prefetch(key);
+    }
+
+    pub(super) fn blocks(&self) -> Option<&Arc<Counters>> {
+        self.blocks.as_ref().map(|(_, blocks)| blocks)
+    }
+
+    /// What is under way at once in a tier, if the rule limits that.
+    pub(super) fn slots(&self, tier: usize) -> Option<&Arc<Concurrency>> {
+        let tier = if self.slots.len() == 1 { 0 } else { tier };
+        self.slots.get(tier).map(|(_, slots)| slots)
+    }
+}
+
+impl<C: Clock> Making<'_, C> {
+    fn counters(&self, limit: &Limit, old: Option<&Arc<Counted>>) -> Arc<Counters> {
+        let Engine { table, seed, .. } = self.engine;
+        let salt = seed.salt(self.engine.next_salt());
+        let builder = Counters::builder(table, limit, self.now, salt).among(self.among);
+        Arc::new(match old {
+            Some(old) => builder.following(Arc::clone(old) as Arc<dyn Past>, self.now.tick).build(),
+            None => builder.build(),
+        })
+    }
+
+    /// A bucket of one token, which a denial spends: it is back when the block ends.
+    fn blocks(&self, span: Duration) -> (Duration, Arc<Counters>) {
+        let limit = Limit::once_per(span);
+        (span, self.counters(&limit, None))
+    }
+
+    fn slots(&self, rule: &Rule, old: Option<&Arc<Counted>>) -> Box<[(u32, Arc<Concurrency>)]> {
+        let Some((most, expires)) = rule.concurrent() else { return Box::default() };
+        let slots = |(tier, most): (usize, &u32)| {
+            let old = old.and_then(|old| old.slots(tier));
+            (*most, Arc::new(Concurrency::succeeding(old.map(|old| &**old), *most, expires)))
+        };
+        most.iter().enumerate().map(slots).collect()
+    }
+
+    fn overridden(&self, rule: &Rule) -> KeyMap {
+        let hash = |(key, number): (&str, usize)| {
+            let key = written_key_hash(self.rules, rule, key, &self.engine.seed)?;
+            Some((key, u32::try_from(number).ok()?))
+        };
+        KeyMap::new(rule.overrides().filter_map(hash))
+    }
+}
+
+/// What a key had spent under the limits that a rule had before: it has one of them, and if it has
+/// gone from one to another, the most counts.
+impl Past for Counted {
+    fn spent(&self, key: KeyHash, at: Tick) -> u64 {
+        self.all_of(key).map(|counters| counters.spent(key, at)).max().unwrap_or(0)
+    }
+
+    fn forget(&self, key: KeyHash, now: Tick) -> bool {
+        // Each of them, also after one that cannot.
+        self.all_of(key).fold(true, |all, counters| counters.forget(key, now) & all)
+    }
+
+    fn log(&self, key: KeyHash, at: Tick) -> Option<tollgate_core::Log> {
+        let logs = self.all_of(key).filter_map(|counters| counters.log(key, at));
+        logs.max_by_key(|log| log.len())
+    }
+
+    fn shorten(&self, changes: usize, now: Tick) {
+        for (_, counters) in &self.limits {
+            counters.shorten(changes, now);
+        }
+    }
+}
+
+impl Counted {
+    fn all_of(&self, key: KeyHash) -> impl Iterator<Item = &Arc<Counters>> {
+        let overridden = self.overridden.get(key).map(|number| self.own + number as usize);
+        let overridden = overridden.and_then(|at| self.limits.get(at));
+        self.limits[..self.own].iter().chain(overridden).map(|(_, counters)| counters)
+    }
+}

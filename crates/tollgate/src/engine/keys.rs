@@ -1,0 +1,47 @@
+//! How keys of rules become hashes.
+
+use tollgate_local::{Key, KeyHash, Seed};
+use tollgate_rules::{Attribute, Facts, Rule, RuleSet, Value};
+
+/// The hash of what a rule counts a request by; `None` if the request lacks a part of it.
+#[inline]
+pub(super) fn key_hash(rule: &Rule, facts: &Facts<'_>, seed: &Seed) -> Option<KeyHash> {
+    let mut parts = rule.key().iter();
+    let Some(first) = parts.next() else { return Some(().hash(seed)) };
+    let mut key = hash(rule.key_value(first, facts)?, seed);
+    for part in parts {
+        key = seed.both(key, hash(rule.key_value(part, facts)?, seed));
+    }
+    Some(key)
+}
+
+/// The same of a key as it is written in a list of overrides. `None` if it cannot be one.
+pub(super) fn written_key_hash(
+    rules: &RuleSet,
+    rule: &Rule,
+    text: &str,
+    seed: &Seed,
+) -> Option<KeyHash> {
+    let mut key = None;
+    for (part, value) in rule.key().iter().zip(rule.written_key(text)) {
+        let value = match (part, value?) {
+            (Attribute::Ip, Value::Ip(ip)) => Value::Ip(rules.client_ip().counted(ip)),
+            (_, value) => value,
+        };
+        let value = hash(value, seed);
+        key = Some(key.map_or(value, |key| seed.both(key, value)));
+    }
+    key
+}
+
+#[inline]
+fn hash(value: Value<'_>, seed: &Seed) -> KeyHash {
+    match value {
+        Value::Text(text) => text.hash(seed),
+        Value::Ip(ip) => ip.hash(seed),
+        Value::Number(number) => number.hash(seed),
+        Value::Country(country) => country.as_str().hash(seed),
+        // Nobody can call himself what those without a name are called.
+        Value::Fallback(name) => seed.both(().hash(seed), name.hash(seed)),
+    }
+}

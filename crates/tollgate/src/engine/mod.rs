@@ -1,0 +1,142 @@
+//! Rules at work: which limits a request meets, and what they all say.
+
+mod active;
+mod builder;
+mod counted;
+mod keys;
+mod overridden;
+mod ruling;
+
+pub use builder::EngineBuilder;
+pub use ruling::{RuleDecision, Ruling};
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::{ArcSwap, Guard};
+use smallvec::SmallVec;
+use tollgate_core::Decision;
+use tollgate_local::{Clock, Held, KeyHash, Seed, SystemClock, Table};
+use tollgate_rules::{Facts, Geo, Mode, Request, Rule, RuleSet};
+
+use crate::engine::active::Active;
+use crate::engine::counted::Counted;
+use crate::engine::keys::key_hash;
+use crate::spending::{Each, Spending, Spent, look_each, spend_all};
+
+/// Decides about requests by the rules of a file, which can be exchanged at any time.
+///
+/// ```
+/// use tollgate::{Engine, Request, RuleSet};
+///
+/// let rules = RuleSet::parse(
+///     "rules:
+///   - { name: per-user, match: { path: /v1/** }, key: [user], limit: 2/min }
+///   - { name: everybody, key: [], limit: 10k/s }",
+/// )?;
+/// let engine = Engine::new(rules)?;
+///
+/// let request = Request::new("GET", "/v1/items").attributes(&[("user", "alice")]);
+/// assert!(engine.decide(&request).is_allowed());
+/// assert!(engine.decide(&request).is_allowed());
+/// let denied = engine.decide(&request);
+/// assert_eq!(denied.rule(), Some("per-user"));
+/// assert_eq!(denied.decision().retry_after().map(|wait| wait.as_secs()), Some(29));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Engine<C = SystemClock> {
+    active: ArcSwap<Active>,
+    table: Arc<Table>,
+    seed: Seed,
+    clock: C,
+    /// No two counters of an engine have the same salt, also not of rules that are gone.
+    salts: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl<C: Clock> Engine<C> {
+    /// Lets a request pass if all rules that apply to it allow it; otherwise it spends nothing.
+    /// Allows without allocating if at most eight rules apply.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
+    /// assert!(engine.decide(&Request::new("GET", "/")).is_allowed());
+    /// assert!(!engine.decide(&Request::new("GET", "/")).is_allowed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn decide(&self, request: &Request<'_>) -> Ruling {
+        self.rule(request, Intent::Spend)
+    }
+
+    /// What [`decide`](Self::decide) would answer, without spending.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
+    /// assert!(engine.peek(&Request::new("GET", "/")).is_allowed());
+    /// assert_eq!(engine.peek(&Request::new("GET", "/")).decision().remaining(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn peek(&self, request: &Request<'_>) -> Ruling {
+        self.rule(request, Intent::Look)
+    }
+
+    /// Exchanges the rules, while requests are being decided. Those under way end with the rules
+    /// they began with. Counters of limits that stay the same go on; those of limits that change
+    /// begin with what was spent from the old ones.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/h }]")?)?;
+    /// assert!(engine.decide(&Request::new("GET", "/")).is_allowed());
+    /// engine.exchange(RuleSet::parse("rules: [{ name: a, key: [], limit: 3/h }]")?);
+    /// assert_eq!(engine.peek(&Request::new("GET", "/")).decision().remaining(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn exchange(&self, rules: RuleSet) -> Arc<RuleSet> {
+        let old = self.active.load_full();
+        let new = Active::succeeding(self, rules, Some(&old));
+        let rules = Arc::clone(new.rules());
+        self.active.store(Arc::new(new));
+        rules
+    }
+
+    /// The rules in force.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, RuleSet};
+    /// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
+    /// assert_eq!(engine.rules().rules()[0].name(), "a");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn rules(&self) -> Arc<RuleSet> {
+        Arc::clone(self.active.load().rules())
+    }
+
+    /// How often something about a request could not be found out: a cost that is no number, for
+    /// instance. It was then decided as its rule says, and never let pass for it.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, RuleSet};
+    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
+    /// assert_eq!(engine.failures(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// The clock.
+    ///
+    /// ```
+    /// # use tollgate::{Clock, Engine, RuleSet};
+    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
+    /// let now = engine.clock().now();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+}

@@ -1,0 +1,101 @@
+//! All or nothing: spending from several limits at once.
+
+use smallvec::SmallVec;
+use tollgate_core::{Decision, Tick};
+use tollgate_local::{Clock, Counters, KeyHash};
+
+/// What is known of each of a few limits. Up to eight take no allocation.
+pub(crate) type Each<T> = SmallVec<[T; 8]>;
+
+/// What a request spends from the counters of one limit.
+#[derive(Clone, Copy)]
+pub(crate) struct Spending<'a> {
+    pub(crate) counters: &'a Counters,
+    pub(crate) key: KeyHash,
+    pub(crate) cost: u64,
+}
+
+/// What became of it.
+pub(crate) struct Spent {
+    pub(crate) each: Each<Decision>,
+    /// When something was spent, if it was.
+    pub(crate) at: Each<Option<Tick>>,
+}
+
+/// Spends from all, or from none of them.
+///
+/// Looks first, and spends only if everybody agrees: so a denial, the usual reason to stop,
+/// touches nothing. Where a race makes a limit change its mind in between, what was spent is
+/// taken back.
+pub(crate) fn spend_all(all: &[Spending<'_>], clock: &impl Clock) -> Spent {
+    for one in all {
+        one.counters.prefetch(one.key);
+    }
+    let now = clock.now();
+    if let [_] | [] = all {
+        return spend_each(all, clock, now);
+    }
+    let looks = look_each(all, now);
+    if looks.iter().any(|look| !look.is_allowed()) {
+        return Spent { at: SmallVec::from_elem(None, looks.len()), each: looks };
+    }
+    let mut spent = spend_each(all, clock, now);
+    if spent.each.iter().any(|decision| !decision.is_allowed()) {
+        take_back(all, clock, &mut spent);
+    }
+    spent
+}
+
+/// What every limit would say. One that a request meets twice with the same key must allow both at
+/// once: that the second is denied would be known only after the first was spent.
+pub(crate) fn look_each(all: &[Spending<'_>], now: Tick) -> Each<Decision> {
+    let look = |(index, one): (usize, &Spending<'_>)| {
+        let same = |other: &&Spending<'_>| {
+            other.key == one.key && std::ptr::eq(other.counters, one.counters)
+        };
+        let before = all[..index].iter().filter(same);
+        let cost = before.fold(one.cost, |sum, other| sum.saturating_add(other.cost));
+        one.counters.peek(one.key, cost, now)
+    };
+    all.iter().enumerate().map(look).collect()
+}
+
+/// Spends from every limit in turn up to the first denial. Limits that shape come last: a place in
+/// their queues cannot be given back.
+fn spend_each(all: &[Spending<'_>], clock: &impl Clock, mut now: Tick) -> Spent {
+    let mut spent = Spent {
+        each: SmallVec::from_elem(Decision::unlimited(), all.len()),
+        at: SmallVec::from_elem(None, all.len()),
+    };
+    let mut denied = false;
+    for shaping in [false, true] {
+        for (index, one) in all.iter().enumerate() {
+            if one.counters.shapes() != shaping {
+                continue;
+            }
+            let decision = match denied {
+                true => one.counters.peek(one.key, one.cost, now),
+                false => one.counters.check_with(one.key, one.cost, clock, &mut now),
+            };
+            spent.at[index] = (!denied && decision.is_allowed()).then_some(now);
+            spent.each[index] = decision;
+            denied |= !decision.is_allowed();
+        }
+    }
+    spent
+}
+
+/// Takes back what was spent before the denial, from each limit at the time at which it was spent
+/// there: that may be in another window than the one in which the request began. Then has every
+/// decision say what is left without it.
+fn take_back(all: &[Spending<'_>], clock: &impl Clock, spent: &mut Spent) {
+    for (one, at) in all.iter().zip(&mut spent.at) {
+        if let Some(then) = at.take() {
+            one.counters.undo(one.key, one.cost, then, clock);
+        }
+    }
+    let now = clock.now();
+    for (one, decision) in all.iter().zip(&mut spent.each) {
+        *decision = decision.with_remaining_of(one.counters.peek(one.key, 0, now));
+    }
+}
