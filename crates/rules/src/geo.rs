@@ -24,4 +24,9 @@ impl Geo {
         None
     }
 }
-impl std::str::FromStr for Country { type Err = (); fn from_str(_: &str) -> Result<Self, ()> { Err(()) } }
+impl std::str::FromStr for Country {
+    type Err = ();
+    fn from_str(_: &str) -> Result<Self, ()> {
+        Err(())
+    }
+}

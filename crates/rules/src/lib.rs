@@ -2,13 +2,15 @@
 //!
 //! Reading order: [`Source`] and [`Document`] (text as a tree, each value with its place),
 //! [`Report`] (all that is wrong with it), [`Attribute`] and [`PathPattern`] (what rules speak
-//! of), [`Request`] (what is decided about).
+//! of), [`Condition`] and [`CostExpression`] (what the rest of them cannot say), [`Request`] and
+//! [`Outcome`] (what is decided about).
 
 #![forbid(unsafe_code)]
 
 mod attribute;
 mod budget;
 mod client_ip;
+mod condition;
 mod cost;
 mod diagnostic;
 mod document;
@@ -20,6 +22,7 @@ mod index;
 mod key;
 mod matching;
 mod networks;
+mod outcome;
 mod overrides;
 mod path;
 mod read;
@@ -35,6 +38,7 @@ mod window;
 
 pub use attribute::{Attribute, AttributeError};
 pub use client_ip::{ClientHeader, ClientIp, ClientIpError};
+pub use condition::{Condition, CostExpression, EvaluationError, ExpressionError};
 pub use cost::{Cost, CostError};
 pub use diagnostic::{Diagnostic, Report, Severity};
 pub use document::Document;
@@ -42,6 +46,7 @@ pub use facts::{Facts, Value};
 pub use files::{Files, Folder, NoFiles};
 pub use geo::{Country, Geo};
 pub use networks::{Networks, NetworksError};
+pub use outcome::Outcome;
 pub use path::{PathError, PathPattern};
 pub use request::Request;
 pub use rule::Rule;

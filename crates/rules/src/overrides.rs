@@ -80,8 +80,7 @@ impl Overrides {
             reader.add(Diagnostic::error("no-overrides", span, message, "here", remedy));
             return None;
         }
-        let mut lines =
-            Lines { reader, node, key, rates, overrides: Building::default(), bad: 0 };
+        let mut lines = Lines { reader, node, key, rates, overrides: Building::default(), bad: 0 };
         match &node.value {
             Value::Map(fields) => {
                 for field in fields {
