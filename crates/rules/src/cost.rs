@@ -5,6 +5,7 @@ use std::fmt;
 use tollgate_core::Quota;
 
 use crate::attribute::Attribute;
+use crate::condition::{CostExpression, EvaluationError};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Node, Value as Tree};
 use crate::facts::{Facts, Value};
@@ -29,6 +30,7 @@ pub struct Cost(Kind);
 enum Kind {
     Fixed(u64),
     Attribute { attribute: Attribute, missing: u64 },
+    Expression(CostExpression),
 }
 
 /// Why the cost of a request is not known. It is then taken to be 1, which callers count and
@@ -50,6 +52,9 @@ pub enum CostError {
     /// The attribute that names the cost is no whole number.
     #[error("the attribute that names the cost is no whole number")]
     NotANumber,
+    /// The expression that computes the cost has no value.
+    #[error(transparent)]
+    Expression(#[from] EvaluationError),
 }
 
 impl Cost {
@@ -74,6 +79,9 @@ impl Cost {
                 Some(_) => Err(CostError::NotANumber),
                 None => Ok(*missing),
             },
+            Kind::Expression(expression) => {
+                Ok(expression.cost(facts.request(), facts.tier_name(), facts.client_ip())?)
+            }
         }
     }
 
@@ -81,17 +89,21 @@ impl Cost {
     pub(crate) const fn largest(&self) -> Option<u64> {
         match &self.0 {
             Kind::Fixed(cost) => Some(*cost),
-            Kind::Attribute { .. } => None,
+            Kind::Attribute { .. } | Kind::Expression(_) => None,
         }
     }
 
-    const FIELDS: [&str; 2] = ["attribute", "missing"];
+    pub(crate) const FIELDS: [&str; 4] = ["attribute", "missing", "expression", "graphql"];
 
     pub(crate) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Self> {
         if !matches!(node.value, Tree::Map(_)) {
             return Some(Self(Kind::Fixed(reader.parsed(node, "a cost", "5", parse_cost)?.value)));
         }
         let fields = reader.fields(node, "`cost`", &Self::FIELDS)?;
+        if let Some(node) = fields.get("expression") {
+            let expression = reader.expression(node, "`expression`", CostExpression::parse)?;
+            return Some(Self(Kind::Expression(expression)));
+        }
         let remedy = "name what says the cost: `cost: { attribute: body.tokens }`";
         let attribute = reader.required(&fields, "`cost`", "attribute", remedy)?;
         let attribute_node = attribute;
@@ -121,6 +133,7 @@ impl fmt::Display for Cost {
         match &self.0 {
             Kind::Fixed(cost) => write!(f, "{cost}"),
             Kind::Attribute { attribute, .. } => write!(f, "what `{attribute}` says"),
+            Kind::Expression(expression) => write!(f, "`{}`", expression.text()),
         }
     }
 }

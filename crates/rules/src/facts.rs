@@ -6,9 +6,12 @@ use std::net::IpAddr;
 
 use crate::attribute::Attribute;
 use crate::client_ip::ClientIp;
+use crate::condition::Condition;
 use crate::geo::{Country, Geo};
 use crate::matching::Matching;
+use crate::outcome::Outcome;
 use crate::request::Request;
+use crate::rule::Rule;
 use crate::rule_set::RuleSet;
 
 /// What rules want to know of one request.
@@ -28,6 +31,7 @@ pub struct Facts<'a> {
     geo: Option<&'a Geo>,
     ip: Cell<Option<Option<IpAddr>>>,
     tier: Cell<Option<usize>>,
+    failures: Cell<u32>,
 }
 
 /// A value that a request is counted by.
@@ -97,7 +101,14 @@ impl<'a> Facts<'a> {
     /// # Ok::<(), tollgate_rules::LoadError>(())
     /// ```
     pub const fn new(set: &'a RuleSet, request: &'a Request<'a>, geo: Option<&'a Geo>) -> Self {
-        Self { set, request, geo, ip: Cell::new(None), tier: Cell::new(None) }
+        Self {
+            set,
+            request,
+            geo,
+            ip: Cell::new(None),
+            tier: Cell::new(None),
+            failures: Cell::new(0),
+        }
     }
 
     /// The request.
@@ -149,6 +160,65 @@ impl<'a> Facts<'a> {
         tier
     }
 
+    /// How often something about this request could not be found out: an expression that asks for
+    /// what it does not have, or a cost that is no number.
+    ///
+    /// ```
+    /// # use tollgate_rules::{Facts, Request, RuleSet};
+    /// let set = RuleSet::parse(
+    ///     "rules: [{ name: a, match: { when: claims.plan == 'pro' }, key: [], limit: 5/s }]",
+    /// )?;
+    /// let request = Request::new("GET", "/");
+    /// let facts = Facts::new(&set, &request, None);
+    /// assert_eq!(set.applying(&facts).len(), 1, "a rule applies unless it is known not to");
+    /// assert_eq!(facts.failures(), 1);
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub const fn failures(&self) -> u32 {
+        self.failures.get()
+    }
+
+    /// What the request spends from the limit of a rule: 1 if that cannot be told, which is counted
+    /// among the [failures](Self::failures).
+    ///
+    /// ```
+    /// # use tollgate_rules::{Facts, Request, RuleSet};
+    /// let set = RuleSet::parse(
+    ///     "rules: [{ name: a, key: [], limit: 9/s, cost: { attribute: header.x-cost } }]",
+    /// )?;
+    /// let request = Request::new("GET", "/").headers(&[("x-cost", "a lot")]);
+    /// let facts = Facts::new(&set, &request, None);
+    /// assert_eq!((facts.cost(&set.rules()[0]), facts.failures()), (1, 1));
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    #[inline]
+    pub fn cost(&self, rule: &Rule) -> u64 {
+        rule.cost().of(self).unwrap_or_else(|_| {
+            self.fail();
+            1
+        })
+    }
+
+    /// The tier of the request by name, if there are tiers.
+    pub(crate) fn tier_name(&self) -> Option<&'a str> {
+        let tiers = self.set.tiers()?;
+        Some(tiers.name(self.tier()))
+    }
+
+    /// Whether a condition holds; `None` if that cannot be told.
+    pub(crate) fn holds(
+        &self,
+        condition: &Condition,
+        outcome: Option<&Outcome<'_>>,
+    ) -> Option<bool> {
+        let holds = condition.holds(self.request, self.tier_name(), self.client_ip(), outcome);
+        holds.inspect_err(|_| self.fail()).ok()
+    }
+
+    pub(crate) fn fail(&self) {
+        self.failures.set(self.failures.get().saturating_add(1));
+    }
+
     fn find_tier(&self) -> usize {
         let Some(tiers) = self.set.tiers() else { return 0 };
         match self.plain_value(tiers.from()) {
@@ -179,10 +249,7 @@ impl<'a> Facts<'a> {
             Attribute::Method => Some(request.method()),
             Attribute::Host => Some(request.host_name()),
             Attribute::Path => Some(request.path()),
-            Attribute::Tier => {
-                let tier = self.tier();
-                self.set.tiers().map(|tiers| tiers.name(tier))
-            }
+            Attribute::Tier => self.tier_name(),
             Attribute::Ip => return self.client_ip().map(|ip| Value::Ip(self.counted(ip))),
             Attribute::IpPrefix(bits) => {
                 return self.client_ip().map(|ip| Value::Ip(ClientIp::prefix(ip, *bits)));

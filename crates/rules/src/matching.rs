@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::attribute::Attribute;
+use crate::condition::Condition;
 use crate::diagnostic::Diagnostic;
 use crate::document::{Field, Node, Value};
 use crate::facts::{Facts, Value as Fact};
@@ -21,6 +22,8 @@ pub(crate) struct Matching {
     pub(crate) networks: Networks,
     /// Other attributes, and what they may be.
     pub(crate) others: Box<[(Attribute, Box<[Pattern]>)]>,
+    /// What the rest cannot say.
+    pub(crate) when: Option<Condition>,
 }
 
 /// Text, or how it begins or ends.
@@ -42,6 +45,7 @@ pub(crate) enum Mismatch<'r> {
     Tier,
     Network,
     Other(&'r Attribute, &'r [Pattern]),
+    When(&'r Condition),
 }
 
 impl Matching {
@@ -70,7 +74,13 @@ impl Matching {
         let other = self.others.iter().find(|(attribute, patterns)| {
             !facts.value(self, attribute).is_some_and(|fact| fits_any(patterns, fact))
         });
-        other.map(|(attribute, patterns)| Mismatch::Other(attribute, patterns))
+        if let Some((attribute, patterns)) = other {
+            return Some(Mismatch::Other(attribute, patterns));
+        }
+        let when = self.when.as_ref()?;
+        // Whoever cannot tell whether a rule applies applies it: nobody passes for an error.
+        let holds = facts.holds(when, None).unwrap_or(true);
+        (!holds).then_some(Mismatch::When(when))
     }
 
     /// The pattern that the path fits.
@@ -87,6 +97,7 @@ impl Matching {
     pub(crate) fn specificity(&self) -> (usize, usize) {
         let path = self.paths.iter().map(PathPattern::specificity).min().unwrap_or(0);
         let asked = [
+            self.when.is_none(),
             self.methods.is_empty(),
             self.hosts.is_empty(),
             self.tiers.is_empty(),
@@ -235,8 +246,7 @@ impl Matching {
             "path" => self.paths = nodes.iter().filter_map(|n| path(reader, n)).collect(),
             "ip" => self.networks = networks(reader, nodes),
             "tier" => self.tiers = nodes.iter().filter_map(|n| tier(reader, n, tiers)).collect(),
-            // Read by whoever knows of expressions.
-            "when" => {}
+            "when" => self.when = reader.expression(&field.value, "`when`", Condition::parse),
             name => {
                 let Some(attribute) = other(reader, field, name) else { return };
                 let patterns = nodes.iter().filter_map(|n| pattern(reader, n)).collect();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tollgate_core::{Period, Quota};
 
 use crate::attribute::{Attribute, AttributeError};
+use crate::condition::ExpressionError;
 use crate::diagnostic::{Diagnostic, Report};
 use crate::document::{Field, Node, Value};
 use crate::source::Span;
@@ -185,6 +186,28 @@ impl<'r> Reader<'r> {
     /// A whole number, with `k`, `M` and `G` for thousands, millions and milliards.
     pub(crate) fn count(&mut self, node: &Node, what: &str) -> Option<At<u64>> {
         self.parsed(node, what, "10k", Quota::parse_count)
+    }
+
+    /// An expression: what is wrong with it is shown where it is.
+    pub(crate) fn expression<T>(
+        &mut self,
+        node: &Node,
+        what: &str,
+        parse: impl FnOnce(&str) -> Result<T, ExpressionError>,
+    ) -> Option<T> {
+        let text = self.text(node, what)?;
+        match parse(text) {
+            Ok(expression) => Some(expression),
+            Err(error) => {
+                // Quotes and escapes may stand before the place: then the whole text is meant.
+                let plain = node.span.len() == text.len();
+                let start = node.span.start + if plain { error.at().min(text.len()) } else { 0 };
+                let message = format!("{what} cannot be evaluated: {error}");
+                let (span, remedy) = (start..node.span.end, error.remedy());
+                self.add(Diagnostic::error("bad-expression", span, message, "from here", remedy));
+                None
+            }
+        }
     }
 
     /// True or false.

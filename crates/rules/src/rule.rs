@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use tollgate_core::Limit;
+use tollgate_core::{Limit, LimitError, Period, Quota};
 
 use crate::attribute::Attribute;
 use crate::budget::{self, Budget};
+use crate::condition::Condition;
 use crate::cost::Cost;
 use crate::diagnostic::Diagnostic;
 use crate::document::Node;
@@ -13,6 +14,7 @@ use crate::facts::{Facts, Value};
 use crate::files::Files;
 use crate::key::KeyParts;
 use crate::matching::Matching;
+use crate::outcome::Outcome;
 use crate::overrides::Overrides;
 use crate::read::Reader;
 use crate::settings::{Consistency, Deny, HeaderStyle, Mode, OnStoreFailure, Priority, Settings};
@@ -35,7 +37,8 @@ pub struct Rule {
     pub(crate) key: KeyParts,
     pub(crate) budget: Budget,
     pub(crate) cost: Cost,
-    pub(crate) block_for: Option<Duration>,
+    pub(crate) count_if: Option<Condition>,
+    pub(crate) block: Option<(Period, Limit)>,
     pub(crate) overrides: Option<Overrides>,
     pub(crate) settings: Settings,
     /// The group whose rules are alternatives, and how early this one is asked among them.
@@ -209,6 +212,40 @@ impl Rule {
         &self.cost
     }
 
+    /// Whether only some outcomes count: a request is then reserved what it costs, and gets it back
+    /// if its outcome does [not count](Self::counts).
+    ///
+    /// ```
+    /// # use tollgate_rules::RuleSet;
+    /// # let set = RuleSet::parse("rules: [{ name: a, key: [ip], limit: 5/s }]")?;
+    /// assert!(!set.rules()[0].counts_outcomes());
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub const fn counts_outcomes(&self) -> bool {
+        self.count_if.is_some()
+    }
+
+    /// Whether this outcome counts. One of which that cannot be told does.
+    ///
+    /// ```
+    /// # use tollgate_rules::{Facts, Outcome, Request, RuleSet};
+    /// let set = RuleSet::parse(
+    ///     "rules: [{ name: a, key: [], limit: 5/s, count_if: 'response.status == 401' }]",
+    /// )?;
+    /// let request = Request::new("POST", "/login");
+    /// let facts = Facts::new(&set, &request, None);
+    /// let counts = |status| {
+    ///     let outcome = Outcome { status, headers: &[] };
+    ///     set.rules()[0].counts(&facts, &outcome)
+    /// };
+    /// assert_eq!((counts(Some(401)), counts(Some(200)), counts(None)), (true, false, true));
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub fn counts(&self, facts: &Facts<'_>, outcome: &Outcome<'_>) -> bool {
+        let Some(condition) = &self.count_if else { return true };
+        facts.holds(condition, Some(outcome)).unwrap_or(true)
+    }
+
     /// How long a key is denied everything once it has been denied.
     ///
     /// ```
@@ -217,8 +254,22 @@ impl Rule {
     /// assert_eq!(set.rules()[0].block_for(), Some(std::time::Duration::from_secs(60)));
     /// # Ok::<(), tollgate_rules::LoadError>(())
     /// ```
-    pub const fn block_for(&self) -> Option<Duration> {
-        self.block_for
+    pub fn block_for(&self) -> Option<Duration> {
+        self.block.as_ref().map(|(period, _)| period.as_duration())
+    }
+
+    /// The same as a limit: one token, which a denial spends, and which is back when the block
+    /// ends.
+    ///
+    /// ```
+    /// # use tollgate_rules::RuleSet;
+    /// # let set = RuleSet::parse("rules: [{ name: a, key: [ip], limit: 5/s, block_for: 1min }]")?;
+    /// let limit = set.rules()[0].block_limit().expect("there are blocks");
+    /// assert_eq!(limit.quota().to_string(), "1/min");
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub fn block_limit(&self) -> Option<&Limit> {
+        self.block.as_ref().map(|(_, limit)| limit)
     }
 
     /// See [`Mode`].
@@ -306,6 +357,11 @@ impl Rule {
     }
 }
 
+fn block(text: &str) -> Result<(Period, Limit), LimitError> {
+    let period: Period = text.parse()?;
+    Ok((period, Limit::token_bucket(Quota::new(1, period)?)?))
+}
+
 /// The fields of a rule.
 pub(crate) fn known_fields() -> Vec<&'static str> {
     let own = ["name", "match", "key", "key_missing", "cost", "count_if", "block_for", "overrides"];
@@ -336,8 +392,14 @@ impl Rule {
             Some(node) => Cost::read(reader, node),
             None => Some(Cost::ONE),
         };
-        let block_for = match fields.get("block_for") {
-            Some(node) => reader.duration(node, "`block_for`").map(Some),
+        let count_if = match fields.get("count_if") {
+            Some(node) => reader.expression(node, "`count_if`", Condition::parse_outcome).map(Some),
+            None => Some(None),
+        };
+        let block = match fields.get("block_for") {
+            Some(node) => {
+                reader.parsed(node, "`block_for`", "15min", block).map(|it| Some(it.value))
+            }
             None => Some(None),
         };
         let overrides = match (fields.get("overrides"), &budget, &key) {
@@ -353,7 +415,8 @@ impl Rule {
             key: key?,
             budget: budget?,
             cost: cost?,
-            block_for: block_for?,
+            count_if: count_if?,
+            block: block?,
             overrides: overrides?,
             settings,
             alternative: None,

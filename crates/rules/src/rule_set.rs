@@ -30,7 +30,7 @@ use crate::version::Version;
 /// assert_eq!(names, ["per-user"], "there is no address to count by");
 /// # Ok::<(), tollgate_rules::LoadError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RuleSet {
     pub(crate) version: Version,
     pub(crate) namespace: Box<str>,

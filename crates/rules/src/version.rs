@@ -18,7 +18,7 @@ use crate::rule::Rule;
 /// assert_eq!(a.version().to_string().len(), 32);
 /// # Ok::<(), tollgate_rules::LoadError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version(u128);
 
 impl Version {

@@ -74,6 +74,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "rules")]
+mod engine;
 mod error;
 mod gate;
 mod limiter;
@@ -82,6 +84,8 @@ mod slots;
 mod spending;
 mod stats;
 
+#[cfg(feature = "rules")]
+pub use engine::{Engine, EngineBuilder, RuleDecision, Ruling};
 pub use error::Error;
 pub use gate::{Answer, Charge, Gate, GateBuilder, KeyRef, LimitId};
 pub use limiter::{Limiter, LimiterBuilder};
@@ -95,6 +99,9 @@ pub use tollgate_local::{
     Clock, HeavyKey, Held, Key, KeyHash, ManualClock, Seed, Sleep, SystemClock, TableError, Timer,
     WaitError,
 };
+
+#[cfg(feature = "rules")]
+pub use tollgate_rules::{Mode, Outcome, Request, RuleSet};
 
 /// The examples of the README run as tests.
 #[cfg(doctest)]

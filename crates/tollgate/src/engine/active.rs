@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tollgate_core::LimitError;
 use tollgate_local::Clock;
 use tollgate_rules::RuleSet;
 
@@ -10,7 +11,7 @@ use crate::engine::Engine;
 use crate::engine::counted::{Counted, Making};
 
 /// One version of the rules at work. Requests under way keep it until they end.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Active {
     rules: Arc<RuleSet>,
     /// One for each rule.
@@ -23,7 +24,7 @@ impl Active {
         engine: &Engine<C>,
         rules: RuleSet,
         old: Option<&Self>,
-    ) -> Self {
+    ) -> Result<Self, LimitError> {
         // Counters of another namespace are other counters, whatever their rules are called.
         let old = old.filter(|old| old.rules.namespace() == rules.namespace());
         let known: BTreeMap<&str, &Arc<Counted>> = old.map_or_else(BTreeMap::new, |old| {
@@ -34,10 +35,10 @@ impl Active {
         let among = rules.rules().iter().map(limits).sum();
         let making = Making { engine, rules: &rules, among, now: engine.clock.anchor() };
         let counted = rules.rules().iter().map(|rule| {
-            Arc::new(Counted::new(&making, rule, known.get(rule.name()).copied()))
+            Counted::new(&making, rule, known.get(rule.name()).copied()).map(Arc::new)
         });
-        let counted = counted.collect();
-        Self { counted, rules: Arc::new(rules) }
+        let counted = counted.collect::<Result<_, _>>()?;
+        Ok(Self { counted, rules: Arc::new(rules) })
     }
 
     pub(super) const fn rules(&self) -> &Arc<RuleSet> {

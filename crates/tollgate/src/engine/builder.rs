@@ -1,5 +1,6 @@
 //! Making an engine.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
@@ -116,16 +117,16 @@ impl<C: Clock> EngineBuilder<C> {
         let Self { rules, size, seed, clock } = self;
         let table = size.table([])?;
         let seed = seed.unwrap_or_else(Seed::random);
-        let nothing = RuleSet::default();
         let engine = Engine {
-            active: ArcSwap::from_pointee(Active::none()),
+            active: ArcSwap::from_pointee(Active::default()),
             table,
             seed,
             clock,
             salts: AtomicU64::new(0),
             failures: AtomicU64::new(0),
+            exchanging: Mutex::default(),
         };
-        engine.exchange(rules);
+        engine.exchange(rules)?;
         Ok(engine)
     }
 }

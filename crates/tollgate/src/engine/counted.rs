@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{Anchor, Limit, Tick};
+use tollgate_core::{Anchor, Limit, LimitError, Tick};
 use tollgate_local::{Clock, Concurrency, Counters, KeyHash, KeyMap, Past};
 use tollgate_rules::{Attribute, Facts, Rule, RuleSet};
 
@@ -21,10 +21,21 @@ pub(super) struct Counted {
     own: usize,
     overridden: KeyMap,
     /// Who is being denied everything for a while.
-    blocks: Option<(Duration, Arc<Counters>)>,
+    blocks: Option<(Limit, Arc<Counters>)>,
     /// What is under way at once, for each tier.
-    slots: Box<[(u32, Arc<Concurrency>)]>,
+    slots: Box<[Slots]>,
 }
+
+/// So many at once, with a way back for those whose holder died.
+#[derive(Debug)]
+pub(super) struct Slots {
+    pub(super) most: u32,
+    expires: Option<Duration>,
+    pub(super) concurrency: Arc<Concurrency>,
+}
+
+/// How many keys can have something under way at once, for each tier of a rule.
+const ROOM: usize = 1_000_000;
 
 /// What is around a rule whose counters are made.
 pub(super) struct Making<'a, C> {
@@ -41,7 +52,7 @@ impl Counted {
         making: &Making<'_, C>,
         rule: &Rule,
         old: Option<&Arc<Self>>,
-    ) -> Self {
+    ) -> Result<Self, LimitError> {
         let old = old.filter(|old| *old.key == *rule.key());
         let limits = rule.limits().iter().chain(rule.override_limits());
         let counters = |limit: &Limit| {
@@ -49,17 +60,18 @@ impl Counted {
             let counters = same.map(|(_, counters)| Arc::clone(counters));
             (limit.clone(), counters.unwrap_or_else(|| making.counters(limit, old)))
         };
-        Self {
+        Ok(Self {
             key: rule.key().into(),
             limits: limits.map(counters).collect(),
             own: rule.limits().len(),
             overridden: making.overridden(rule),
-            blocks: rule.block_for().map(|span| {
-                let same = old.and_then(|old| old.blocks.as_ref()).filter(|(old, _)| *old == span);
-                same.map_or_else(|| making.blocks(span), |(span, blocks)| (*span, Arc::clone(blocks)))
+            blocks: rule.block_limit().map(|limit| {
+                let same = old.and_then(|old| old.blocks.as_ref()).filter(|(old, _)| old == limit);
+                let counters = same.map(|(_, blocks)| Arc::clone(blocks));
+                (limit.clone(), counters.unwrap_or_else(|| making.counters(limit, None)))
             }),
-            slots: making.slots(rule, old),
-        }
+            slots: making.slots(rule, old)?,
+        })
     }
 
     /// The counters for a request with this key.
@@ -87,9 +99,13 @@ impl Counted {
     }
 
     /// What is under way at once in a tier, if the rule limits that.
-    pub(super) fn slots(&self, tier: usize) -> Option<&Arc<Concurrency>> {
-        let tier = if self.slots.len() == 1 { 0 } else { tier };
-        self.slots.get(tier).map(|(_, slots)| slots)
+    #[inline]
+    pub(super) fn slots(&self, tier: impl FnOnce() -> usize) -> Option<&Slots> {
+        match &*self.slots {
+            [] => None,
+            [one] => Some(one),
+            several => several.get(tier()),
+        }
     }
 }
 
@@ -104,17 +120,17 @@ impl<C: Clock> Making<'_, C> {
         })
     }
 
-    /// A bucket of one token, which a denial spends: it is back when the block ends.
-    fn blocks(&self, span: Duration) -> (Duration, Arc<Counters>) {
-        let limit = Limit::once_per(span);
-        (span, self.counters(&limit, None))
-    }
-
-    fn slots(&self, rule: &Rule, old: Option<&Arc<Counted>>) -> Box<[(u32, Arc<Concurrency>)]> {
-        let Some((most, expires)) = rule.concurrent() else { return Box::default() };
+    fn slots(&self, rule: &Rule, old: Option<&Arc<Counted>>) -> Result<Box<[Slots]>, LimitError> {
+        let Some((most, expires)) = rule.concurrent() else { return Ok(Box::default()) };
         let slots = |(tier, most): (usize, &u32)| {
-            let old = old.and_then(|old| old.slots(tier));
-            (*most, Arc::new(Concurrency::succeeding(old.map(|old| &**old), *most, expires)))
+            let same = old.and_then(|old| old.slots.get(tier));
+            let same = same.filter(|old| (old.most, old.expires) == (*most, expires));
+            let concurrency = match (same, expires) {
+                (Some(same), _) => Arc::clone(&same.concurrency),
+                (None, Some(after)) => Arc::new(Concurrency::expiring(*most, ROOM, after)?),
+                (None, None) => Arc::new(Concurrency::new(*most, ROOM)?),
+            };
+            Ok(Slots { most: *most, expires, concurrency })
         };
         most.iter().enumerate().map(slots).collect()
     }

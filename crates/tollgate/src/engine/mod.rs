@@ -3,26 +3,23 @@
 mod active;
 mod builder;
 mod counted;
+mod decide;
 mod keys;
-mod overridden;
 mod ruling;
 
 pub use builder::EngineBuilder;
 pub use ruling::{RuleDecision, Ruling};
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arc_swap::{ArcSwap, Guard};
-use smallvec::SmallVec;
-use tollgate_core::Decision;
-use tollgate_local::{Clock, Held, KeyHash, Seed, SystemClock, Table};
-use tollgate_rules::{Facts, Geo, Mode, Request, Rule, RuleSet};
+use arc_swap::ArcSwap;
+use tollgate_local::{Clock, Seed, SystemClock, Table};
+use tollgate_rules::{Facts, Outcome, Request, RuleSet};
 
 use crate::engine::active::Active;
-use crate::engine::counted::Counted;
-use crate::engine::keys::key_hash;
-use crate::spending::{Each, Spending, Spent, look_each, spend_all};
+use crate::engine::decide::Intent;
+use crate::error::Error;
 
 /// Decides about requests by the rules of a file, which can be exchanged at any time.
 ///
@@ -53,6 +50,7 @@ pub struct Engine<C = SystemClock> {
     /// No two counters of an engine have the same salt, also not of rules that are gone.
     salts: AtomicU64,
     failures: AtomicU64,
+    exchanging: Mutex<()>,
 }
 
 impl<C: Clock> Engine<C> {
@@ -91,16 +89,21 @@ impl<C: Clock> Engine<C> {
     /// # use tollgate::{Engine, Request, RuleSet};
     /// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/h }]")?)?;
     /// assert!(engine.decide(&Request::new("GET", "/")).is_allowed());
-    /// engine.exchange(RuleSet::parse("rules: [{ name: a, key: [], limit: 3/h }]")?);
+    /// engine.exchange(RuleSet::parse("rules: [{ name: a, key: [], limit: 3/h }]")?)?;
     /// assert_eq!(engine.peek(&Request::new("GET", "/")).decision().remaining(), 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn exchange(&self, rules: RuleSet) -> Arc<RuleSet> {
+    ///
+    /// # Errors
+    ///
+    /// If a rule asks for what cannot be kept. The old rules then stay in force.
+    pub fn exchange(&self, rules: RuleSet) -> Result<(), Error> {
+        // One at a time, so that no counters are succeeded twice.
+        let _one = self.exchanging.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.active.load_full();
-        let new = Active::succeeding(self, rules, Some(&old));
-        let rules = Arc::clone(new.rules());
+        let new = Active::succeeding(self, rules, Some(&old))?;
         self.active.store(Arc::new(new));
-        rules
+        Ok(())
     }
 
     /// The rules in force.
@@ -126,6 +129,39 @@ impl<C: Clock> Engine<C> {
     /// ```
     pub fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
+    }
+
+    /// Says how a request ended: rules that count only some outcomes get back what others were
+    /// reserved, and what was under way no longer is. A ruling that is dropped without this has
+    /// spent what it was reserved.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Outcome, Request, RuleSet};
+    /// let engine = Engine::new(RuleSet::parse(
+    ///     "rules: [{ name: failures, key: [], limit: 1/h, count_if: response.status == 401 }]",
+    /// )?)?;
+    /// let login = Request::new("POST", "/login");
+    /// let outcome = |status| Outcome { status: Some(status), headers: &[] };
+    /// engine.report(engine.decide(&login), &login, &outcome(200));
+    /// engine.report(engine.decide(&login), &login, &outcome(401));
+    /// assert!(!engine.decide(&login).is_allowed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn report(&self, ruling: Ruling, request: &Request<'_>, outcome: &Outcome<'_>) {
+        let rules = ruling.active().rules();
+        let facts = Facts::new(rules, request, None);
+        for reserved in ruling.reserved() {
+            if !rules.rules()[reserved.rule].counts(&facts, outcome) {
+                reserved.counters.undo(reserved.key, reserved.cost, reserved.at, &self.clock);
+            }
+        }
+        self.fail(facts.failures());
+    }
+
+    fn fail(&self, times: u32) {
+        if times > 0 {
+            self.failures.fetch_add(u64::from(times), Ordering::Relaxed);
+        }
     }
 
     /// The clock.

@@ -1,0 +1,259 @@
+//! What all rules say about a request.
+
+use std::sync::Arc;
+
+use arc_swap::Guard;
+use smallvec::SmallVec;
+use tollgate_core::{Decision, Tick};
+use tollgate_local::{Counters, Held, KeyHash};
+use tollgate_rules::{Mode, Rule};
+
+use crate::engine::active::Active;
+use crate::spending::Each;
+
+/// What all rules that apply to a request say together. Slots of rules about what is under way at
+/// once are held until it is dropped.
+///
+/// ```
+/// use tollgate::{Engine, Request, RuleSet};
+/// let engine = Engine::new(RuleSet::parse(
+///     "rules:
+///   - { name: per-user, key: [user], limit: 5/min }
+///   - { name: everybody, key: [], limit: 100/min }
+///   - { name: trial, key: [], limit: 1/min, mode: shadow }",
+/// )?)?;
+/// let request = Request::new("GET", "/").attributes(&[("user", "alice")]);
+/// assert!(engine.decide(&request).is_allowed());
+/// let ruling = engine.decide(&request);
+/// assert!(ruling.is_allowed(), "a rule in shadow denies nothing");
+/// assert_eq!(ruling.rule(), Some("per-user"), "the strictest is reported");
+/// let each: Vec<_> = ruling.each().map(|each| (each.name(), each.is_allowed())).collect();
+/// assert_eq!(each, [("per-user", true), ("everybody", true), ("trial", false)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "a ruling may be a denial"]
+pub struct Ruling {
+    active: Guard<Arc<Active>>,
+    each: Each<One>,
+    /// Which of these is the strictest that counts.
+    strictest: Option<usize>,
+    reserved: SmallVec<[Reserved; 1]>,
+    /// Given back when this is dropped.
+    _held: SmallVec<[Held; 1]>,
+}
+
+/// What one rule says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct One {
+    pub(super) rule: usize,
+    pub(super) decision: Decision,
+}
+
+/// What a request was charged until its outcome is known.
+#[derive(Debug)]
+pub(super) struct Reserved {
+    pub(super) rule: usize,
+    pub(super) counters: Arc<Counters>,
+    pub(super) key: KeyHash,
+    pub(super) cost: u64,
+    pub(super) at: Tick,
+}
+
+impl Ruling {
+    pub(super) fn new(
+        active: Guard<Arc<Active>>,
+        each: Each<One>,
+        reserved: SmallVec<[Reserved; 1]>,
+        held: SmallVec<[Held; 1]>,
+    ) -> Self {
+        let mut strictest: Option<usize> = None;
+        for (at, one) in each.iter().enumerate() {
+            if active.rules().rules()[one.rule].mode() != Mode::Enforce {
+                continue;
+            }
+            let stricter = match strictest {
+                None => true,
+                Some(so_far) => {
+                    let so_far = each[so_far].decision;
+                    so_far.stricter(one.decision) != so_far
+                }
+            };
+            if stricter {
+                strictest = Some(at);
+            }
+        }
+        Self { active, each, strictest, reserved, _held: held }
+    }
+
+    /// Whether the request may pass.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
+    /// assert!(engine.decide(&Request::new("GET", "/")).is_allowed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn is_allowed(&self) -> bool {
+        self.decision().is_allowed()
+    }
+
+    /// The strictest decision; one without any limit if no rule applies.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 3/s }]")?)?;
+    /// assert_eq!(engine.decide(&Request::new("GET", "/")).decision().remaining(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn decision(&self) -> Decision {
+        self.strictest.map_or_else(Decision::unlimited, |at| self.each[at].decision)
+    }
+
+    /// The name of the rule whose decision that is.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 3/s }]")?)?;
+    /// assert_eq!(engine.decide(&Request::new("GET", "/")).rule(), Some("a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn rule(&self) -> Option<&str> {
+        self.strictest.map(|at| self.rule_of(&self.each[at]).name())
+    }
+
+    /// What each rule that applies says, in the order of the file.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 3/s }]")?)?;
+    /// assert_eq!(engine.decide(&Request::new("GET", "/")).each().count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn each(&self) -> impl ExactSizeIterator<Item = RuleDecision<'_>> {
+        let details = |one: &One| RuleDecision { rule: self.rule_of(one), decision: one.decision };
+        self.each.iter().map(details)
+    }
+
+    fn rule_of(&self, one: &One) -> &Rule {
+        &self.active.rules().rules()[one.rule]
+    }
+
+    pub(super) fn active(&self) -> &Active {
+        &self.active
+    }
+
+    pub(super) fn reserved(&self) -> &[Reserved] {
+        &self.reserved
+    }
+}
+
+impl std::fmt::Debug for Ruling {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.each()).finish()
+    }
+}
+
+/// What one rule says about a request.
+///
+/// ```
+/// # use tollgate::{Engine, Mode, Request, RuleSet};
+/// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 3/s }]")?)?;
+/// let ruling = engine.decide(&Request::new("GET", "/"));
+/// let each = ruling.each().next().expect("one rule applies");
+/// assert_eq!((each.name(), each.decision().remaining(), each.mode()), ("a", 2, Mode::Enforce));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct RuleDecision<'a> {
+    rule: &'a Rule,
+    decision: Decision,
+}
+
+impl<'a> RuleDecision<'a> {
+    /// The rule.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 3/s }]")?)?;
+    /// let ruling = engine.decide(&Request::new("GET", "/"));
+    /// assert!(ruling.each().all(|each| each.rule().key().is_empty()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub const fn rule(&self) -> &'a Rule {
+        self.rule
+    }
+
+    /// Its name.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 3/s }]")?)?;
+    /// assert!(engine.decide(&Request::new("GET", "/")).each().all(|each| each.name() == "a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn name(&self) -> &'a str {
+        self.rule.name()
+    }
+
+    /// Whether it denies, or only says so.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Mode, Request, RuleSet};
+    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 3/s }]")?)?;
+    /// let ruling = engine.decide(&Request::new("GET", "/"));
+    /// assert!(ruling.each().all(|each| each.mode() == Mode::Enforce));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub const fn mode(&self) -> Mode {
+        self.rule.mode()
+    }
+
+    /// What it says.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 3/s }]")?)?;
+    /// let ruling = engine.decide(&Request::new("GET", "/"));
+    /// assert!(ruling.each().all(|each| each.decision().limit() == 3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub const fn decision(&self) -> Decision {
+        self.decision
+    }
+
+    /// Whether it would let the request pass.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 3/s }]")?)?;
+    /// assert!(engine.decide(&Request::new("GET", "/")).each().all(|each| each.is_allowed()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub const fn is_allowed(&self) -> bool {
+        self.decision.is_allowed()
+    }
+
+    /// The highest percentage of `warn_at` that the key has reached.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// let engine = Engine::new(RuleSet::parse(
+    ///     "rules: [{ name: a, key: [], limit: 4/h, warn_at: [50%, 90%] }]",
+    /// )?)?;
+    /// let warning = || engine.decide(&Request::new("GET", "/")).each().next()?.warning();
+    /// assert_eq!([warning(), warning(), warning(), warning()], [None, Some(50), Some(50), Some(90)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn warning(&self) -> Option<u8> {
+        let (limit, remaining) = (self.decision.limit(), self.decision.remaining());
+        let used = u128::from(limit.saturating_sub(remaining)) * 100;
+        let reached = |percent: &&u8| used >= u128::from(**percent) * u128::from(limit);
+        self.rule.warn_at().iter().rev().find(reached).copied()
+    }
+}
+
+impl std::fmt::Debug for RuleDecision<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {:?}", self.name(), self.decision)
+    }
+}
