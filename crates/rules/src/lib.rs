@@ -4,6 +4,8 @@
 //! [`Report`] (all that is wrong with it), [`Attribute`] and [`PathPattern`] (what rules speak
 //! of), [`Condition`] and [`CostExpression`] (what the rest of them cannot say), [`Request`] and
 //! [`Outcome`] (what is decided about).
+//! of), [`Request`] (what is decided about), [`ClientIp`] and [`Geo`] (whom it comes from, and
+//! where they are).
 
 #![forbid(unsafe_code)]
 
@@ -44,7 +46,7 @@ pub use diagnostic::{Diagnostic, Report, Severity};
 pub use document::Document;
 pub use facts::{Facts, Value};
 pub use files::{Files, Folder, NoFiles};
-pub use geo::{Country, Geo};
+pub use geo::{Country, CountryError, Geo, GeoError};
 pub use networks::{Networks, NetworksError};
 pub use outcome::Outcome;
 pub use path::{PathError, PathPattern};
