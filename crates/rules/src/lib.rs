@@ -6,6 +6,8 @@
 //! [`Outcome`] (what is decided about).
 //! of), [`Request`] (what is decided about), [`ClientIp`] and [`Geo`] (whom it comes from, and
 //! where they are).
+//! of), [`Condition`] and [`CostExpression`] (what the rest of them cannot say), [`GraphqlCost`]
+//! (what a query costs), [`Request`] and [`Outcome`] (what is decided about).
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +21,7 @@ mod document;
 mod facts;
 mod files;
 mod geo;
+mod graphql;
 mod hops;
 mod index;
 mod key;
@@ -47,6 +50,7 @@ pub use document::Document;
 pub use facts::{Facts, Value};
 pub use files::{Files, Folder, NoFiles};
 pub use geo::{Country, CountryError, Geo, GeoError};
+pub use graphql::{GraphqlCache, GraphqlCost, GraphqlError};
 pub use networks::{Networks, NetworksError};
 pub use outcome::Outcome;
 pub use path::{PathError, PathPattern};
