@@ -133,6 +133,11 @@ impl Bucket {
         Some(Loan { word: self.pack(full), tokens, until, decision })
     }
 
+    /// When a bucket that is empty at `now` is full.
+    pub(crate) const fn rested_by(&self, now: Tick) -> Tick {
+        Tick::from_nanos(now.as_nanos() + self.nanos(self.capacity))
+    }
+
     /// What is left when the bucket is full again at `full`.
     #[inline(always)]
     pub(crate) const fn room(&self, now: u64, full: u64) -> Room {

@@ -106,6 +106,10 @@ impl Steps for FixedWindow {
         of_word == self.unit.in_units(end) && end >= self.grid.end(now.as_nanos(), phase)
     }
 
+    fn rested_by(&self, now: Tick) -> Tick {
+        Tick::from_nanos(self.grid.last_end(now.as_nanos()))
+    }
+
     fn lend(&self, word: Word, now: Tick, want: u64, phase: Phase) -> Option<Loan> {
         let now = now.as_nanos();
         let current = self.current(word, now, phase);

@@ -76,6 +76,14 @@ impl Grid {
         }
     }
 
+    /// When the windows that `now` lies in are over for all keys.
+    pub(crate) fn last_end(&self, now: u64) -> u64 {
+        match self {
+            Self::Regular { length, jittered: true, .. } => now + length.value,
+            _ => self.end(now, Phase::default()),
+        }
+    }
+
     /// The last end of a window at or before `moment`.
     pub(crate) fn end_at_or_before(&self, moment: u64, phase: Phase) -> u64 {
         match self {

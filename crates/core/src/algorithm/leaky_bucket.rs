@@ -32,6 +32,10 @@ impl Steps for Shape {
         word
     }
 
+    fn rested_by(&self, now: Tick) -> Tick {
+        self.0.rested_by(now)
+    }
+
     /// Whoever borrows spends at its own pace, and a shaper's whole point is the pace.
     fn lend(&self, _: Word, _: Tick, _: u64, _: Phase) -> Option<Loan> {
         None

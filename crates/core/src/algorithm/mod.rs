@@ -205,6 +205,9 @@ pub(crate) trait Steps {
         }
     }
 
+    /// When a key that spent all it could at `now` has everything back, whatever its phase.
+    fn rested_by(&self, now: Tick) -> Tick;
+
     /// Lends up to `want` tokens to a single borrower.
     fn lend(&self, word: Word, now: Tick, want: u64, phase: Phase) -> Option<Loan>;
 }
@@ -333,6 +336,37 @@ impl Machine {
     /// ```
     pub fn undo(&self, word: Word, then: Tick, now: Tick, cost: u64, phase: Phase) -> Word {
         dispatch!(self, machine => machine.undo(word, then, now, cost, phase), unlimited => word)
+    }
+
+    /// The state of a key that has spent `spent` at `since`, or as much as the limit allows: of one
+    /// that comes from another limit, where it had spent so much.
+    ///
+    /// ```
+    /// use tollgate_core::{Anchor, Limit, Phase, Tick};
+    /// let machine = Limit::token_bucket("10/s")?.machine(Anchor::default()).expect("a word is enough");
+    /// let left = |spent| {
+    ///     let word = machine.rebased(Tick::ZERO, spent, Phase::default());
+    ///     machine.step(word, Tick::ZERO, 0, Phase::default()).decision.remaining()
+    /// };
+    /// assert_eq!((left(0), left(4), left(400)), (10, 6, 0));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn rebased(&self, since: Tick, spent: u64, phase: Phase) -> Word {
+        let limit = self.step(Word::REST, since, 0, phase).decision.limit();
+        self.step(Word::REST, since, spent.min(limit), phase).word
+    }
+
+    /// When everything that can be spent at `now` is back at the latest, whatever the phase.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Anchor, Limit, Tick};
+    /// let machine = Limit::token_bucket("10/min")?.machine(Anchor::default()).expect("a word is enough");
+    /// assert_eq!(machine.rested_by(Tick::ZERO), Tick::ZERO.after(Duration::from_secs(60)));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn rested_by(&self, now: Tick) -> Tick {
+        dispatch!(self, machine => machine.rested_by(now), unlimited => now)
     }
 
     /// Lends up to `want` tokens to a borrower that spends them by itself, if there is so much

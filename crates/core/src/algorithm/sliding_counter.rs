@@ -245,6 +245,10 @@ impl Steps for SlidingCounter {
         of_word == self.prefix(end) && end >= self.grid.end(now.as_nanos(), phase)
     }
 
+    fn rested_by(&self, now: Tick) -> Tick {
+        Tick::from_nanos(self.grid.last_end(now.as_nanos()) + self.length)
+    }
+
     /// The estimate only falls while a window lasts, so what fits now fits until its end.
     fn lend(&self, word: Word, now: Tick, want: u64, phase: Phase) -> Option<Loan> {
         let now = now.as_nanos();

@@ -200,6 +200,59 @@ impl Log {
         }
     }
 
+    /// Holds the log to another rule from `now` on: of what it knows it keeps the latest, as much as
+    /// that rule allows.
+    ///
+    /// ```
+    /// # use tollgate_core::{Limit, Log, Tick};
+    /// let (rule, less) = (Limit::sliding_log("9/s")?.log_rule(), Limit::sliding_log("5/s")?.log_rule());
+    /// let (rule, less) = (rule.expect("it is a log"), less.expect("it is a log"));
+    /// let mut log = Log::default();
+    /// log.step(rule, Tick::ZERO, 7);
+    /// log.rebase(less, Tick::ZERO);
+    /// assert_eq!(log.peek(less, Tick::ZERO, 0).remaining(), 0);
+    /// assert_eq!(log.peek(rule, Tick::ZERO, 0).remaining(), 4, "five are left");
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn rebase(&mut self, rule: LogRule, now: Tick) {
+        self.forget(rule, now);
+        while let Some(first) = self.entries.front_mut()
+            && self.spent > rule.limit
+        {
+            let excess = (self.spent - rule.limit).min(first.cost);
+            // Also where a part of it stays: nobody can tell which.
+            self.kept_from = first.at + 1;
+            self.spent -= excess;
+            first.cost -= excess;
+            if first.cost == 0 {
+                self.entries.pop_front();
+            }
+        }
+    }
+
+    /// Makes the log, in the memory of one entry, as strict as `other` is as well: for a log that
+    /// several keys share, one of which brings what it has spent elsewhere.
+    ///
+    /// ```
+    /// # use tollgate_core::{Limit, Log, Tick};
+    /// let rule = Limit::sliding_log("9/s")?.log_rule().expect("it is a log");
+    /// let (mut common, mut own) = (Log::default(), Log::default());
+    /// common.step(rule, Tick::ZERO, 2);
+    /// own.step(rule, Tick::ZERO, 3);
+    /// common.join_in_place(&own);
+    /// assert_eq!(common.peek(rule, Tick::ZERO, 0).remaining(), 6);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn join_in_place(&mut self, other: &Self) {
+        let Some(last) = other.entries.back() else { return };
+        let at = self.entries.back().map_or(last.at, |own| own.at.max(last.at));
+        self.latest = self.latest.max(other.latest);
+        self.spent = self.spent.max(other.spent);
+        self.entries.clear();
+        self.entries.push_back(Entry { at, cost: self.spent });
+        self.kept_from = at + 1;
+    }
+
     /// Whether the log grants no less than an empty one would.
     ///
     /// ```

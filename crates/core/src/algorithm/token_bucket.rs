@@ -39,6 +39,10 @@ impl Steps for TokenBucket {
         self.0.undo(word, then, now, cost)
     }
 
+    fn rested_by(&self, now: Tick) -> Tick {
+        self.0.rested_by(now)
+    }
+
     fn lend(&self, word: Word, now: Tick, want: u64, _: Phase) -> Option<Loan> {
         self.0.lend(word, now, want)
     }

@@ -26,6 +26,7 @@ mod lend;
 mod log;
 mod model;
 mod permits;
+mod rebase;
 mod refund;
 mod rest;
 mod shape;
