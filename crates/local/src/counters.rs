@@ -1,5 +1,9 @@
 //! The counters of one limit, whatever its algorithm.
 
+mod builder;
+
+pub use builder::CountersBuilder;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -111,12 +115,7 @@ impl Counters {
     /// # Ok::<(), tollgate_local::TableError>(())
     /// ```
     pub fn new(table: &Arc<Table>, limit: &Limit, anchor: Anchor, salt: KeyHash) -> Self {
-        let home = match (limit.log_rule(), Counter::new(table, limit, anchor, salt.0)) {
-            (Some(rule), _) => Home::Logs(Box::new(Logs::new(rule, table.memory(), salt.0))),
-            (None, Some(counter)) if !counter.is_unlimited() => Home::Table(Box::new(counter)),
-            (None, _) => Home::Unlimited,
-        };
-        Self { home, shapes: limit.shapes() }
+        Self::builder(table, limit, anchor, salt).build()
     }
 
     /// Spends `cost` from the key's budget if the limit allows it. The time comes from `clock`,

@@ -38,7 +38,7 @@ mod top;
 mod wait;
 
 pub use clock::{Clock, ManualClock, Sleep, SystemClock, Timer};
-pub use counters::{Counters, Due, Pressure};
+pub use counters::{Counters, CountersBuilder, Due, Pressure};
 pub use key::{Key, KeyHash, Seed};
 pub use key_map::KeyMap;
 pub use permits::{Concurrency, Held};

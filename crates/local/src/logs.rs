@@ -40,11 +40,14 @@ struct Shard {
 const SHARDS: usize = 64;
 
 impl Logs {
-    /// Logs beside a table of so many bytes.
-    pub(crate) fn new(rule: LogRule, table: usize, salt: u64) -> Self {
-        let max = table.saturating_mul(Self::PER_TABLE_BYTE).max(Self::MIN_BYTES);
-        let bytes = Arc::new(Bytes::new(Self::FIXED_BYTES, max));
-        let shards = Shards::new(SHARDS, || Shard::new(&bytes));
+    /// The logs of one of so many limits beside a table of so many bytes.
+    pub(crate) fn new(rule: LogRule, table: usize, among: usize, salt: u64) -> Self {
+        let among = among.max(1);
+        let shards = (SHARDS / among).max(1);
+        let least = (shards * Self::MIN_BYTES / SHARDS).max(Self::MIN_BYTES_OF_MANY);
+        let max = (table.saturating_mul(Self::PER_TABLE_BYTE) / among).max(least);
+        let bytes = Arc::new(Bytes::new(Self::fixed_bytes(shards), max));
+        let shards = Shards::new(shards, || Shard::new(&bytes));
         Self { rule, salt, shards, bytes, next: AtomicUsize::new(0) }
     }
 
@@ -56,13 +59,18 @@ impl Logs {
     /// So much is allowed beside the smallest table.
     const MIN_BYTES: usize = 64 << 10;
 
+    /// And so much to one of many limits.
+    const MIN_BYTES_OF_MANY: usize = 4 << 10;
+
     /// What logs take before there is any: shards, with the common log of each, and a copy of
     /// that for the key that takes it along.
-    const FIXED_BYTES: usize = size_of::<Self>()
-        + Shards::<Shard>::bytes(SHARDS)
-        + SHARDS * 2 * ring_bytes(1)
-        + Bytes::SIZE
-        + 3 * ALLOCATION;
+    const fn fixed_bytes(shards: usize) -> usize {
+        size_of::<Self>()
+            + Shards::<Shard>::bytes(shards)
+            + shards * 2 * ring_bytes(1)
+            + Bytes::SIZE
+            + 3 * ALLOCATION
+    }
 
     /// Moves `now` on to what it has seen, if the key has no log.
     pub(crate) fn check(
@@ -265,7 +273,7 @@ mod tests {
     }
 
     fn logs(quota: &str, table: usize) -> Logs {
-        Logs::new(Limit::sliding_log(quota).unwrap().log_rule().unwrap(), table, 7)
+        Logs::new(Limit::sliding_log(quota).unwrap().log_rule().unwrap(), table, 1, 7)
     }
 
     fn spend(logs: &Logs, key: u64, now: Tick) {

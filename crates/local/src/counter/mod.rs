@@ -49,7 +49,7 @@ use settle::Patience;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate_core::{Anchor, Decision, Limit, Machine, Tick, Usual, Word};
+use tollgate_core::{Decision, Machine, Tick, Usual, Word};
 
 use crate::clock::Clock;
 use crate::counters::Pressure;
@@ -78,32 +78,30 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// `None` if the limit's state does not fit a word.
-    pub(crate) fn new(
-        table: &Arc<Table>,
-        limit: &Limit,
-        anchor: Anchor,
-        salt: u64,
-    ) -> Option<Self> {
-        let machine = limit.machine(anchor)?;
+    /// The counters of one of so many limits that share the table.
+    pub(crate) fn new(table: &Arc<Table>, machine: Machine, among: usize, salt: u64) -> Self {
         let slots = table.memory() / size_of::<Line>() * SLOTS;
-        let cells = (slots / Self::SLOTS_PER_CELL).max(Self::MIN_CELLS);
-        Some(Self {
+        let of_all = (slots / Self::SLOTS_PER_CELL).max(Self::MIN_CELLS);
+        let cells = (of_all / among.max(1)).max(Self::MIN_CELLS_OF_MANY);
+        let cells = if cfg!(loom) { 2 } else { cells };
+        let owner = table.new_owner();
+        Self {
             table: Arc::clone(table),
             usual: machine.usual(),
             machine,
             salt,
-            owner: table.new_owner(),
-            heavy: Heavy::default(),
-            sketch: Sketch::with_cells(if cfg!(loom) { 2 } else { cells }),
+            owner,
+            heavy: Heavy::new(owner, cells),
+            sketch: Sketch::with_cells(cells),
             borrower: Borrower::new(),
             overflowed: AtomicU64::new(0),
             promoted: AtomicU64::new(0),
-        })
+        }
     }
 
     const SLOTS_PER_CELL: usize = 64;
     const MIN_CELLS: usize = 512;
+    const MIN_CELLS_OF_MANY: usize = 16;
 
     /// Starts to load what the next decision on this key will need.
     #[inline]
@@ -217,10 +215,6 @@ impl Counter {
             promoted: self.promoted.load(Ordering::Relaxed),
             memory: self.sketch.memory(),
         }
-    }
-
-    pub(crate) fn is_unlimited(&self) -> bool {
-        self.machine.is_unlimited()
     }
 
     #[inline(always)]

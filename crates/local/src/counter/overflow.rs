@@ -101,19 +101,24 @@ impl Counter {
 
 /// The keys that came to the sketch last, in a few places: one that finds itself still there comes
 /// often.
-pub(super) struct Heavy([AtomicU64; Self::PLACES]);
+pub(super) struct Heavy(Box<[AtomicU64]>);
 
 impl Heavy {
-    const PLACES: usize = 64;
+    const MOST_PLACES: usize = 64;
+    const CELLS_PER_PLACE: usize = 8;
+
+    /// Of counters with so many cells in their sketch. An owner that cannot be told from others
+    /// displaces nobody, and need not know.
+    pub(super) fn new(owner: Owner, cells: usize) -> Self {
+        let places = match owner {
+            Owner::ANY => 0,
+            _ => cells.div_ceil(Self::CELLS_PER_PLACE).min(Self::MOST_PLACES),
+        };
+        Self((0..places).map(|_| AtomicU64::new(0)).collect())
+    }
 
     fn is(&self, hash: KeyHash) -> bool {
-        let place = &self.0[(hash.0 >> 32) as usize % Self::PLACES];
-        place.swap(hash.0, Ordering::Relaxed) == hash.0
-    }
-}
-
-impl Default for Heavy {
-    fn default() -> Self {
-        Self([const { AtomicU64::new(0) }; Self::PLACES])
+        let index = ((hash.0 >> 32) as usize).checked_rem(self.0.len());
+        index.is_some_and(|index| self.0[index].swap(hash.0, Ordering::Relaxed) == hash.0)
     }
 }
