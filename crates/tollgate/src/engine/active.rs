@@ -31,12 +31,14 @@ impl Active {
             let names = old.rules.rules().iter().map(|rule| rule.name());
             names.zip(&old.counted).collect()
         });
-        let limits = |rule: &tollgate_rules::Rule| rule.limits().len() + rule.override_limits().len();
+        let limits =
+            |rule: &tollgate_rules::Rule| rule.limits().len() + rule.override_limits().len();
         let among = rules.rules().iter().map(limits).sum();
         let making = Making { engine, rules: &rules, among, now: engine.clock.anchor() };
-        let counted = rules.rules().iter().map(|rule| {
-            Counted::new(&making, rule, known.get(rule.name()).copied()).map(Arc::new)
-        });
+        let counted = rules
+            .rules()
+            .iter()
+            .map(|rule| Counted::new(&making, rule, known.get(rule.name()).copied()).map(Arc::new));
         let counted = counted.collect::<Result<_, _>>()?;
         Ok(Self { counted, rules: Arc::new(rules) })
     }

@@ -19,9 +19,10 @@ use tollgate_local::{Clock, Counters, Held, KeyHash};
 use tollgate_rules::{Facts, Mode, Request, Rule};
 
 use crate::engine::Engine;
+use crate::engine::active::Active;
 use crate::engine::counted::{Counted, Slots};
 use crate::engine::keys::key_hash;
-use crate::engine::ruling::{One, Reserved, Ruling};
+use crate::engine::ruling::{One, Reserved, Ruling, Said};
 use crate::spending::{Each, Spending, look_each, spend_all};
 
 /// Whether a request is let in, or only asks.
@@ -61,6 +62,11 @@ impl Met<'_> {
 impl<C: Clock> Engine<C> {
     pub(super) fn rule(&self, request: &Request<'_>, intent: Intent) -> Ruling {
         let active = self.active.load();
+        let said = self.ask(&active, request, intent);
+        Ruling::new(active, said)
+    }
+
+    fn ask(&self, active: &Active, request: &Request<'_>, intent: Intent) -> Said {
         let rules = active.rules();
         let facts = Facts::new(rules, request, None);
         let mut met: Each<Met<'_>> = Each::new();
@@ -84,10 +90,8 @@ impl<C: Clock> Engine<C> {
         if denied && intent == Intent::Spend {
             met.iter_mut().for_each(|met| self.block(met));
         }
-        let held = way.held;
         self.fail(facts.failures());
-        let each = met.iter().map(Met::one).collect();
-        Ruling::new(active, each, reserved, held)
+        Said { each: met.iter().map(Met::one).collect(), reserved, held: way.held }
     }
 
     /// A key that was denied is denied everything for a while, if its rule says so.

@@ -10,8 +10,8 @@ mod ruling;
 pub use builder::EngineBuilder;
 pub use ruling::{RuleDecision, Ruling};
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use tollgate_local::{Clock, Seed, SystemClock, Table};

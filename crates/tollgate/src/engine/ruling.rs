@@ -34,12 +34,17 @@ use crate::spending::Each;
 #[must_use = "a ruling may be a denial"]
 pub struct Ruling {
     active: Guard<Arc<Active>>,
-    each: Each<One>,
-    /// Which of these is the strictest that counts.
+    said: Said,
+    /// Which of all decisions is the strictest that counts.
     strictest: Option<usize>,
-    reserved: SmallVec<[Reserved; 1]>,
+}
+
+/// What came of asking the rules.
+pub(super) struct Said {
+    pub(super) each: Each<One>,
+    pub(super) reserved: SmallVec<[Reserved; 1]>,
     /// Given back when this is dropped.
-    _held: SmallVec<[Held; 1]>,
+    pub(super) held: SmallVec<[Held; 1]>,
 }
 
 /// What one rule says.
@@ -60,29 +65,21 @@ pub(super) struct Reserved {
 }
 
 impl Ruling {
-    pub(super) fn new(
-        active: Guard<Arc<Active>>,
-        each: Each<One>,
-        reserved: SmallVec<[Reserved; 1]>,
-        held: SmallVec<[Held; 1]>,
-    ) -> Self {
-        let mut strictest: Option<usize> = None;
-        for (at, one) in each.iter().enumerate() {
-            if active.rules().rules()[one.rule].mode() != Mode::Enforce {
-                continue;
-            }
-            let stricter = match strictest {
-                None => true,
-                Some(so_far) => {
-                    let so_far = each[so_far].decision;
-                    so_far.stricter(one.decision) != so_far
-                }
-            };
-            if stricter {
-                strictest = Some(at);
-            }
-        }
-        Self { active, each, strictest, reserved, _held: held }
+    pub(super) fn new(active: Guard<Arc<Active>>, said: Said) -> Self {
+        let rules = active.rules().rules();
+        let enforced = |(_, one): &(usize, &One)| rules[one.rule].mode() == Mode::Enforce;
+        let stricter = |so_far: (usize, Decision), (at, one): (usize, &One)| match so_far
+            .1
+            .stricter(one.decision)
+            == so_far.1
+        {
+            true => so_far,
+            false => (at, one.decision),
+        };
+        let mut enforced = said.each.iter().enumerate().filter(enforced);
+        let strictest = enforced.next().map(|(at, one)| (at, one.decision));
+        let strictest = strictest.map(|first| enforced.fold(first, stricter).0);
+        Self { active, said, strictest }
     }
 
     /// Whether the request may pass.
@@ -106,7 +103,7 @@ impl Ruling {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn decision(&self) -> Decision {
-        self.strictest.map_or_else(Decision::unlimited, |at| self.each[at].decision)
+        self.strictest.map_or_else(Decision::unlimited, |at| self.said.each[at].decision)
     }
 
     /// The name of the rule whose decision that is.
@@ -118,7 +115,7 @@ impl Ruling {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn rule(&self) -> Option<&str> {
-        self.strictest.map(|at| self.rule_of(&self.each[at]).name())
+        self.strictest.map(|at| self.rule_of(&self.said.each[at]).name())
     }
 
     /// What each rule that applies says, in the order of the file.
@@ -131,7 +128,7 @@ impl Ruling {
     /// ```
     pub fn each(&self) -> impl ExactSizeIterator<Item = RuleDecision<'_>> {
         let details = |one: &One| RuleDecision { rule: self.rule_of(one), decision: one.decision };
-        self.each.iter().map(details)
+        self.said.each.iter().map(details)
     }
 
     fn rule_of(&self, one: &One) -> &Rule {
@@ -143,7 +140,7 @@ impl Ruling {
     }
 
     pub(super) fn reserved(&self) -> &[Reserved] {
-        &self.reserved
+        &self.said.reserved
     }
 }
 
