@@ -240,19 +240,16 @@ impl Check {
 
     /// `left in right`: a name in a map, or a value in a list of its kind.
     fn membership(&self, kind: Kind, right: &mut IdedExpr) -> Checked {
-        match self.kind(right)? {
-            Kind::Names if kind == Kind::String => {}
-            Kind::List if kind != Kind::Names => {
-                if let Expr::List(list) = &mut right.expr {
-                    let mut elements = list.elements.iter_mut();
-                    // They were checked before: this only asks those that have no names in them.
-                    elements.try_for_each(|element| match &element.expr {
-                        Expr::Literal(_) => self.expect(element, kind).map(drop),
-                        _ => Ok(()),
-                    })?;
-                }
+        match &mut right.expr {
+            Expr::List(list) => {
+                let mut elements = list.elements.iter_mut();
+                elements.try_for_each(|element| self.expect(element, kind).map(drop))?;
             }
-            other => return Err(wrong(place(right), "a list, or a map for a string", other)),
+            _ => match self.kind(right)? {
+                Kind::Names if kind == Kind::String => {}
+                Kind::List => {}
+                other => return Err(wrong(place(right), "a list, or a map for a string", other)),
+            },
         }
         Ok(Kind::Bool)
     }

@@ -167,7 +167,10 @@ impl Indexer for Names<'_> {
         Self: 'v,
     {
         let name = key(index)?;
-        self.find(name).ok_or_else(|| ExecutionError::no_such_key(name))
+        self.find(name).ok_or_else(|| match self {
+            Self::Given(_, family) => ExecutionError::no_such_key(&format!("{family}{name}")),
+            _ => ExecutionError::no_such_key(name),
+        })
     }
 
     fn steal<'v>(self: Box<Self>, index: &dyn Val) -> Result<Box<dyn Val + 'v>, ExecutionError>

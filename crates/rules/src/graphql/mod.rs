@@ -21,10 +21,11 @@
 //! the schema. Counted though they may not run: what is under `@skip` and `@include`, and fields
 //! that are asked for twice.
 //!
-//! **What it costs to find out.** A document has at most 64 kB and 20,000 words, a fragment is
-//! looked into once for each place it can stand in (three), and nothing goes deeper than 128
-//! levels: time grows with the length of the text, whatever it says. Then [`GraphqlCache`] makes
-//! that rare.
+//! **What it costs to find out.** A document has at most 64 kB and 15,000 words (spaces and
+//! comments are words here), a fragment is looked into once for each of the three places in which
+//! it can cost differently, and nothing goes deeper than 192 levels of fields, fragments and
+//! values together: time grows with the length of the text, whatever it says. [`GraphqlCache`]
+//! makes that rare.
 
 mod cache;
 mod query;

@@ -308,4 +308,4 @@ const MAX_DEPTH: u16 = 128;
 const RECURSION: usize = 192;
 
 /// Words, spaces and comments.
-const MAX_TOKENS: usize = 20_000;
+const MAX_TOKENS: usize = 15_000;
