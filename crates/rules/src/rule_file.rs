@@ -46,9 +46,10 @@ pub(crate) fn read_file(
     let active = rules.iter().zip(0u32..).filter(|(rule, _)| rule.mode() != Mode::Off);
     let index = Index::new(active.map(|(rule, number)| (number, &rule.matching)));
     let version = Version::of(root, &rules);
+    let has_alternatives = rules.iter().any(|rule| rule.alternative.is_some());
     let (namespace, rules) = (namespace.into(), rules.into());
     let warnings = Report::default();
-    Some(RuleSet { version, namespace, client_ip, tiers, rules, index, warnings })
+    Some(RuleSet { version, namespace, client_ip, tiers, rules, index, has_alternatives, warnings })
 }
 
 fn read_defaults(reader: &mut Reader<'_>, node: &Node) -> Settings {

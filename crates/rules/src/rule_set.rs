@@ -38,6 +38,7 @@ pub struct RuleSet {
     pub(crate) tiers: Option<Tiers>,
     pub(crate) rules: Box<[Rule]>,
     pub(crate) index: Index,
+    pub(crate) has_alternatives: bool,
     pub(crate) warnings: Report,
 }
 
@@ -159,27 +160,65 @@ impl RuleSet {
     /// # Ok::<(), tollgate_rules::LoadError>(())
     /// ```
     pub fn applying(&self, facts: &Facts<'_>) -> Applying {
-        let (mut candidates, mut applying) = (Candidates::new(), Applying::new());
+        let mut applying = Applying::new();
+        self.each_matching(facts, |number, rule| {
+            if rule.key.lacking(facts, &rule.matching).is_none() {
+                applying.push(number);
+            }
+        });
+        applying
+    }
+
+    /// Calls `found` for every rule that is about a request, in the order of the file, of
+    /// alternatives for the first. Whether the request has what the rule counts by is left to ask:
+    /// whoever goes on to count finds out.
+    ///
+    /// ```
+    /// # use tollgate_rules::{Facts, Request, RuleSet};
+    /// let set = RuleSet::parse("rules: [{ name: a, key: [user], limit: 5/s }]")?;
+    /// let request = Request::new("GET", "/");
+    /// let mut names = Vec::new();
+    /// set.each_matching(&Facts::new(&set, &request, None), |_, rule| names.push(rule.name()));
+    /// assert_eq!(names, ["a"], "although there is no user");
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    #[inline]
+    pub fn each_matching<'a>(&'a self, facts: &Facts<'_>, mut found: impl FnMut(usize, &'a Rule)) {
+        let mut candidates = Candidates::new();
         self.index.candidates(facts, &mut candidates);
-        let mut alternatives = SmallVec::<[(Alternative, usize); 4]>::new();
+        if self.has_alternatives {
+            self.leave_first(facts, &mut candidates);
+        }
         for number in candidates {
             let number = number as usize;
             let rule = &self.rules[number];
-            if !rule.applies(facts) {
+            if rule.alternative.is_some() || rule.matching.mismatch(facts).is_none() {
+                found(number, rule);
+            }
+        }
+    }
+
+    /// Leaves of all alternatives only the first that applies.
+    fn leave_first(&self, facts: &Facts<'_>, candidates: &mut Candidates) {
+        let mut best = SmallVec::<[(Alternative, u32); 4]>::new();
+        for number in candidates.iter() {
+            let rule = &self.rules[*number as usize];
+            let Some(place) = rule.alternative else { continue };
+            let known = best.iter_mut().find(|(known, _)| known.group == place.group);
+            if known.as_ref().is_some_and(|(known, _)| known.rank < place.rank)
+                || !rule.applies(facts)
+            {
                 continue;
             }
-            match rule.alternative {
-                None => applying.push(number),
-                Some(place) => alternatives.push((place, number)),
+            match known {
+                Some(known) => *known = (place, *number),
+                None => best.push((place, *number)),
             }
         }
-        if !alternatives.is_empty() {
-            alternatives.sort_unstable_by_key(|(place, _)| (place.group, place.rank));
-            alternatives.dedup_by_key(|(place, _)| place.group);
-            applying.extend(alternatives.iter().map(|(_, number)| *number));
-            applying.sort_unstable();
-        }
-        applying
+        candidates.retain(|number| {
+            let alternative = self.rules[*number as usize].alternative.is_some();
+            !alternative || best.iter().any(|(_, best)| best == number)
+        });
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tollgate_core::LimitError;
 use tollgate_local::Clock;
-use tollgate_rules::RuleSet;
+use tollgate_rules::{Mode, Rule, RuleSet};
 
 use crate::engine::Engine;
 use crate::engine::counted::{Counted, Making};
@@ -16,6 +16,7 @@ pub(super) struct Active {
     rules: Arc<RuleSet>,
     /// One for each rule.
     counted: Box<[Arc<Counted>]>,
+    has_only_rates: bool,
 }
 
 impl Active {
@@ -31,8 +32,7 @@ impl Active {
             let names = old.rules.rules().iter().map(|rule| rule.name());
             names.zip(&old.counted).collect()
         });
-        let limits =
-            |rule: &tollgate_rules::Rule| rule.limits().len() + rule.override_limits().len();
+        let limits = |rule: &Rule| rule.limits().len() + rule.override_limits().len();
         let among = rules.rules().iter().map(limits).sum();
         let making = Making { engine, rules: &rules, among, now: engine.clock.anchor() };
         let counted = rules
@@ -40,11 +40,26 @@ impl Active {
             .iter()
             .map(|rule| Counted::new(&making, rule, known.get(rule.name()).copied()).map(Arc::new));
         let counted = counted.collect::<Result<_, _>>()?;
-        Ok(Self { counted, rules: Arc::new(rules) })
+        let only_rate = |rule: &Rule| {
+            let enforced = rule.mode() == Mode::Enforce;
+            enforced
+                && rule.concurrent().is_none()
+                && rule.block_limit().is_none()
+                && !rule.counts_outcomes()
+        };
+        let active = |rule: &&Rule| rule.mode() != Mode::Off;
+        let has_only_rates = rules.rules().iter().filter(active).all(only_rate);
+        Ok(Self { counted, has_only_rates, rules: Arc::new(rules) })
     }
 
     pub(super) const fn rules(&self) -> &Arc<RuleSet> {
         &self.rules
+    }
+
+    /// Whether all rules in force limit rates, deny, and count everything: the usual case, which is
+    /// decided in the shortest way.
+    pub(super) const fn has_only_rates(&self) -> bool {
+        self.has_only_rates
     }
 
     #[inline]

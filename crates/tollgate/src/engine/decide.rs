@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tollgate_core::{Decision, Retry};
+use tollgate_core::{Decision, Retry, Tick};
 use tollgate_local::{Clock, Counters, Held, KeyHash};
 use tollgate_rules::{Facts, Mode, Request, Rule};
 
@@ -22,8 +22,8 @@ use crate::engine::Engine;
 use crate::engine::active::Active;
 use crate::engine::counted::{Counted, Slots};
 use crate::engine::keys::key_hash;
-use crate::engine::ruling::{One, Reserved, Ruling, Said};
-use crate::spending::{Each, Spending, look_each, spend_all};
+use crate::engine::ruling::{Reserved, Ruling, Said};
+use crate::spending::{Each, Spending, Spent, look_each, spend_all};
 
 /// Whether a request is let in, or only asks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,33 +33,17 @@ pub(super) enum Intent {
 }
 
 /// A rule that a request meets.
+#[derive(Clone, Copy)]
 struct Met<'a> {
     number: usize,
     rule: &'a Rule,
     counted: &'a Counted,
     key: KeyHash,
     cost: u64,
-    state: State<'a>,
-}
-
-/// How far its decision is.
-enum State<'a> {
-    /// Its rate is to be asked.
-    Open(&'a Arc<Counters>),
-    Decided(Decision),
-}
-
-impl Met<'_> {
-    fn enforces(&self) -> bool {
-        self.rule.mode() == Mode::Enforce
-    }
-
-    fn denies(&self) -> bool {
-        matches!(&self.state, State::Decided(decision) if !decision.is_allowed())
-    }
 }
 
 impl<C: Clock> Engine<C> {
+    #[inline]
     pub(super) fn rule(&self, request: &Request<'_>, intent: Intent) -> Ruling {
         let active = self.active.load();
         let said = self.ask(&active, request, intent);
@@ -69,42 +53,88 @@ impl<C: Clock> Engine<C> {
     fn ask(&self, active: &Active, request: &Request<'_>, intent: Intent) -> Said {
         let rules = active.rules();
         let facts = Facts::new(rules, request, None);
-        let mut met: Each<Met<'_>> = Each::new();
-        for number in rules.applying(&facts) {
-            let (rule, counted) = (&rules.rules()[number], active.counted(number));
-            // It applies, so there is a key.
-            let Some(key) = key_hash(rule, &facts, &self.seed) else { continue };
+        let mut all: Each<Met<'_>> = Each::new();
+        rules.each_matching(&facts, |number, rule| {
+            // A request that lacks a part of the key does not meet the rule.
+            let Some(key) = key_hash(rule, &facts, &self.seed) else { return };
+            let counted = &**active.counted(number);
             counted.prefetch(key);
-            let cost = facts.cost(rule);
-            let state = State::Decided(Decision::unlimited());
-            met.push(Met { number, rule, counted, key, cost, state });
-        }
-        let mut way = Way { engine: self, facts: &facts, intent, held: SmallVec::new() };
-        for met in &mut met {
-            way.begin(met);
-        }
-        way.stop_if_denied(&met);
-        let reserved = way.rates(&mut met);
-        let denied = way.stop_if_denied(&met);
-        way.shadows(&mut met);
-        if denied && intent == Intent::Spend {
-            met.iter_mut().for_each(|met| self.block(met));
-        }
+            all.push(Met { number, rule, counted, key, cost: facts.cost(rule) });
+        });
+        let said = match active.has_only_rates() {
+            true => self.ask_rates(&all, &facts, intent),
+            false => self.ask_all(&all, &facts, intent),
+        };
         self.fail(facts.failures());
-        Said { each: met.iter().map(Met::one).collect(), reserved, held: way.held }
+        said
     }
 
-    /// A key that was denied is denied everything for a while, if its rule says so.
+    /// Where there are only rates, and all of them are enforced.
     #[inline]
-    fn block(&self, met: &mut Met<'_>) {
-        let (Some(blocks), State::Decided(decision)) = (met.counted.blocks(), &met.state) else {
-            return;
+    fn ask_rates(&self, all: &[Met<'_>], facts: &Facts<'_>, intent: Intent) -> Said {
+        let spending: Each<Spending<'_>> = all.iter().map(|met| met.spending(facts)).collect();
+        let each = match intent {
+            Intent::Spend => spend_all(&spending, &self.clock).each,
+            Intent::Look => look_each(&spending, self.clock.now()),
         };
-        let Some(retry @ Retry::After(_)) = decision.retry() else { return };
-        // Who is blocked already spends nothing here, and so is not blocked for longer.
-        let _ = blocks.check(met.key, 1, &self.clock);
-        let block = blocks.peek(met.key, 1, self.clock.now());
-        met.state = State::Decided(blocked(*decision, block, retry));
+        let denied = each.iter().any(|decision| !decision.is_allowed());
+        Said { rules: numbers(all), each, denied, ..Said::default() }
+    }
+
+    #[inline(never)]
+    fn ask_all(&self, all: &[Met<'_>], facts: &Facts<'_>, intent: Intent) -> Said {
+        let states = SmallVec::from_elem(State::Open, all.len());
+        let held = SmallVec::new();
+        let reserved = SmallVec::new();
+        let mut way =
+            Way { engine: self, facts, all, states, intent, held, reserved, denied: false };
+        way.begin();
+        way.rates();
+        way.shadows();
+        if way.denied && intent == Intent::Spend {
+            way.block();
+        }
+        let Way { states, held, reserved, denied, .. } = way;
+        let each = states.iter().map(State::decision).collect();
+        Said { rules: numbers(all), each, denied, reserved, held }
+    }
+}
+
+fn numbers(all: &[Met<'_>]) -> SmallVec<[u32; 8]> {
+    // There are at most 100,000 rules.
+    all.iter().map(|met| met.number as u32).collect()
+}
+
+impl<'a> Met<'a> {
+    #[inline]
+    fn counters(&self, facts: &Facts<'_>) -> &'a Arc<Counters> {
+        self.counted.counters(self.rule, facts, self.key)
+    }
+
+    #[inline]
+    fn spending(&self, facts: &Facts<'_>) -> Spending<'a> {
+        Spending { counters: self.counters(facts), key: self.key, cost: self.cost }
+    }
+
+    fn enforces(&self) -> bool {
+        self.rule.mode() == Mode::Enforce
+    }
+}
+
+/// How far the decision of a rule is.
+#[derive(Clone, Copy)]
+enum State {
+    /// Its rate is to be asked.
+    Open,
+    Decided(Decision),
+}
+
+impl State {
+    fn decision(&self) -> Decision {
+        match self {
+            Self::Open => Decision::unlimited(),
+            Self::Decided(decision) => *decision,
+        }
     }
 }
 
@@ -119,28 +149,42 @@ fn blocked(decision: Decision, block: Decision, retry: Retry) -> Decision {
 struct Way<'w, C> {
     engine: &'w Engine<C>,
     facts: &'w Facts<'w>,
+    all: &'w [Met<'w>],
+    /// One for each of these.
+    states: Each<State>,
     intent: Intent,
     held: SmallVec<[Held; 1]>,
+    reserved: SmallVec<[Reserved; 1]>,
+    denied: bool,
 }
 
 impl<C: Clock> Way<'_, C> {
-    /// What a rule says before its rate is asked.
-    #[inline]
-    fn begin(&mut self, met: &mut Met<'_>) {
-        if let Some(slots) = met.counted.slots(|| self.facts.tier()) {
-            met.state = State::Decided(self.slot(slots, met.key));
-            return;
-        }
-        let counters = met.counted.counters(met.rule, self.facts, met.key);
-        met.state = State::Open(counters);
-        if let Some(blocks) = met.counted.blocks() {
-            let now = self.engine.clock.now();
-            let block = blocks.peek(met.key, 1, now);
-            if !block.is_allowed() {
-                let own = counters.peek(met.key, met.cost, now);
-                let retry = Retry::After(own.retry_after().unwrap_or(Duration::ZERO));
-                met.state = State::Decided(blocked(own, block, retry));
+    /// What rules say before their rates are asked.
+    fn begin(&mut self) {
+        for at in 0..self.all.len() {
+            let met = self.all[at];
+            if let Some(slots) = met.counted.slots(|| self.facts.tier()) {
+                let decision = self.slot(slots, met.key);
+                self.decide(at, decision);
+            } else if let Some(blocks) = met.counted.blocks() {
+                let now = self.engine.clock.now();
+                let block = blocks.peek(met.key, 1, now);
+                if !block.is_allowed() {
+                    let own = met.counters(self.facts).peek(met.key, met.cost, now);
+                    let retry = Retry::After(own.retry_after().unwrap_or(Duration::ZERO));
+                    self.decide(at, blocked(own, block, retry));
+                }
             }
+        }
+    }
+
+    /// From the first denial on nothing is spent, and nothing is held.
+    fn decide(&mut self, at: usize, decision: Decision) {
+        self.states[at] = State::Decided(decision);
+        if !decision.is_allowed() && self.all[at].enforces() {
+            self.denied = true;
+            self.intent = Intent::Look;
+            self.held.clear();
         }
     }
 
@@ -160,68 +204,67 @@ impl<C: Clock> Way<'_, C> {
         }
     }
 
-    /// From the first denial on nothing is spent, and nothing is held.
-    fn stop_if_denied(&mut self, met: &[Met<'_>]) -> bool {
-        let denied = met.iter().any(|met| met.enforces() && met.denies());
-        if denied {
-            self.intent = Intent::Look;
-            self.held.clear();
+    /// Asks the rates of all rules that are enforced, all or nothing.
+    fn rates(&mut self) {
+        let open = |at: &usize| self.all[*at].enforces() && matches!(self.states[*at], State::Open);
+        let open: Each<usize> = (0..self.all.len()).filter(open).collect();
+        let spending: Each<_> = open.iter().map(|at| self.all[*at].spending(self.facts)).collect();
+        let clock = &self.engine.clock;
+        let spent = match self.intent {
+            Intent::Spend => spend_all(&spending, clock),
+            Intent::Look => Spent {
+                each: look_each(&spending, clock.now()),
+                at: SmallVec::from_elem(None, spending.len()),
+            },
+        };
+        for ((at, decision), then) in open.into_iter().zip(spent.each).zip(spent.at) {
+            if let Some(then) = then {
+                self.reserve(at, then);
+            }
+            self.decide(at, decision);
         }
-        denied
     }
 
-    /// Asks the rates of all rules that are enforced, all or nothing.
-    fn rates(&self, met: &mut [Met<'_>]) -> SmallVec<[Reserved; 1]> {
-        let (mut reserved, mut spending) = (SmallVec::new(), Each::new());
-        for met in met.iter() {
-            if let (State::Open(counters), true) = (&met.state, met.enforces()) {
-                spending.push(Spending { counters, key: met.key, cost: met.cost });
-            }
+    /// What was spent may have to be given back once the outcome is known.
+    fn reserve(&mut self, at: usize, then: Tick) {
+        let Met { number, rule, key, cost, .. } = self.all[at];
+        if rule.counts_outcomes() {
+            let counters = Arc::clone(self.all[at].counters(self.facts));
+            self.reserved.push(Reserved { rule: number, counters, key, cost, at: then });
         }
-        let (each, at) = match self.intent {
-            Intent::Look => (look_each(&spending, self.engine.clock.now()), Each::new()),
-            Intent::Spend => {
-                let spent = spend_all(&spending, &self.engine.clock);
-                (spent.each, spent.at)
-            }
-        };
-        drop(spending);
-        let mut at = at.into_iter();
-        let open = met.iter_mut().filter(|met| met.enforces());
-        let open = open.filter_map(|met| match met.state {
-            State::Open(counters) => Some((met, counters)),
-            State::Decided(_) => None,
-        });
-        for ((met, counters), decision) in open.zip(each) {
-            met.state = State::Decided(decision);
-            if let Some(at) = at.next().flatten().filter(|_| met.rule.counts_outcomes()) {
-                let (rule, key, cost) = (met.number, met.key, met.cost);
-                reserved.push(Reserved { rule, counters: Arc::clone(counters), key, cost, at });
-            }
-        }
-        reserved
     }
 
     /// Rules in shadow count what passes, each for itself.
-    #[inline]
-    fn shadows(&self, met: &mut [Met<'_>]) {
-        for met in met {
-            let State::Open(counters) = met.state else { continue };
+    fn shadows(&mut self) {
+        for at in 0..self.all.len() {
+            if matches!(self.states[at], State::Decided(_)) {
+                continue;
+            }
+            let (met, clock) = (self.all[at], &self.engine.clock);
+            let counters = met.counters(self.facts);
+            let mut now = clock.now();
             let decision = match self.intent {
-                Intent::Spend => counters.check(met.key, met.cost, &self.engine.clock),
-                Intent::Look => counters.peek(met.key, met.cost, self.engine.clock.now()),
+                Intent::Spend => counters.check_with(met.key, met.cost, clock, &mut now),
+                Intent::Look => counters.peek(met.key, met.cost, now),
             };
-            met.state = State::Decided(decision);
+            if decision.is_allowed() && self.intent == Intent::Spend {
+                self.reserve(at, now);
+            }
+            self.decide(at, decision);
         }
     }
-}
 
-impl Met<'_> {
-    fn one(&self) -> One {
-        let decision = match &self.state {
-            State::Decided(decision) => *decision,
-            State::Open(_) => Decision::unlimited(),
-        };
-        One { rule: self.number, decision }
+    /// A key that was denied is denied everything for a while, if its rule says so.
+    fn block(&mut self) {
+        for (met, state) in self.all.iter().zip(&mut self.states) {
+            let (Some(blocks), decision) = (met.counted.blocks(), state.decision()) else {
+                continue;
+            };
+            let Some(retry @ Retry::After(_)) = decision.retry() else { continue };
+            // Who is blocked already spends nothing here, and so is not blocked for longer.
+            let _ = blocks.check(met.key, 1, &self.engine.clock);
+            let block = blocks.peek(met.key, 1, self.engine.clock.now());
+            *state = State::Decided(blocked(decision, block, retry));
+        }
     }
 }

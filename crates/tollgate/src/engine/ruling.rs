@@ -35,23 +35,20 @@ use crate::spending::Each;
 pub struct Ruling {
     active: Guard<Arc<Active>>,
     said: Said,
-    /// Which of all decisions is the strictest that counts.
-    strictest: Option<usize>,
 }
 
 /// What came of asking the rules.
+#[derive(Default)]
 pub(super) struct Said {
-    pub(super) each: Each<One>,
+    /// The numbers of the rules that apply.
+    pub(super) rules: SmallVec<[u32; 8]>,
+    /// What each of them says.
+    pub(super) each: Each<Decision>,
+    /// Whether one that is enforced denies.
+    pub(super) denied: bool,
     pub(super) reserved: SmallVec<[Reserved; 1]>,
-    /// Given back when this is dropped.
+    #[expect(dead_code, reason = "what is held is given back when this is dropped")]
     pub(super) held: SmallVec<[Held; 1]>,
-}
-
-/// What one rule says.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct One {
-    pub(super) rule: usize,
-    pub(super) decision: Decision,
 }
 
 /// What a request was charged until its outcome is known.
@@ -65,21 +62,9 @@ pub(super) struct Reserved {
 }
 
 impl Ruling {
-    pub(super) fn new(active: Guard<Arc<Active>>, said: Said) -> Self {
-        let rules = active.rules().rules();
-        let enforced = |(_, one): &(usize, &One)| rules[one.rule].mode() == Mode::Enforce;
-        let stricter = |so_far: (usize, Decision), (at, one): (usize, &One)| match so_far
-            .1
-            .stricter(one.decision)
-            == so_far.1
-        {
-            true => so_far,
-            false => (at, one.decision),
-        };
-        let mut enforced = said.each.iter().enumerate().filter(enforced);
-        let strictest = enforced.next().map(|(at, one)| (at, one.decision));
-        let strictest = strictest.map(|first| enforced.fold(first, stricter).0);
-        Self { active, said, strictest }
+    #[inline]
+    pub(super) const fn new(active: Guard<Arc<Active>>, said: Said) -> Self {
+        Self { active, said }
     }
 
     /// Whether the request may pass.
@@ -90,8 +75,8 @@ impl Ruling {
     /// assert!(engine.decide(&Request::new("GET", "/")).is_allowed());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn is_allowed(&self) -> bool {
-        self.decision().is_allowed()
+    pub const fn is_allowed(&self) -> bool {
+        !self.said.denied
     }
 
     /// The strictest decision; one without any limit if no rule applies.
@@ -103,7 +88,7 @@ impl Ruling {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn decision(&self) -> Decision {
-        self.strictest.map_or_else(Decision::unlimited, |at| self.said.each[at].decision)
+        self.strictest().map_or_else(Decision::unlimited, |each| each.decision)
     }
 
     /// The name of the rule whose decision that is.
@@ -115,7 +100,7 @@ impl Ruling {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn rule(&self) -> Option<&str> {
-        self.strictest.map(|at| self.rule_of(&self.said.each[at]).name())
+        self.strictest().map(|each| each.name())
     }
 
     /// What each rule that applies says, in the order of the file.
@@ -127,12 +112,22 @@ impl Ruling {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn each(&self) -> impl ExactSizeIterator<Item = RuleDecision<'_>> {
-        let details = |one: &One| RuleDecision { rule: self.rule_of(one), decision: one.decision };
-        self.said.each.iter().map(details)
+        let rules = self.active.rules().rules();
+        self.said.rules.iter().zip(&self.said.each).map(|(rule, decision)| RuleDecision {
+            rule: &rules[*rule as usize],
+            decision: *decision,
+        })
     }
 
-    fn rule_of(&self, one: &One) -> &Rule {
-        &self.active.rules().rules()[one.rule]
+    /// The first of the strictest that are enforced.
+    fn strictest(&self) -> Option<RuleDecision<'_>> {
+        let enforced = self.each().filter(|each| each.mode() == Mode::Enforce);
+        enforced.reduce(|so_far, each| {
+            match so_far.decision.stricter(each.decision) == so_far.decision {
+                true => so_far,
+                false => each,
+            }
+        })
     }
 
     pub(super) fn active(&self) -> &Active {
