@@ -1,6 +1,7 @@
 //! The counters of one limit, whatever its algorithm.
 
 mod builder;
+mod change;
 
 pub use builder::CountersBuilder;
 
@@ -357,7 +358,8 @@ impl Counters {
 
     /// Gives back `cost` of what the key has spent: its budget never becomes more than full. A
     /// place in a shaper's queue cannot be given back, nor can what was counted together with
-    /// other keys for want of room.
+    /// other keys for want of room. If the limit has changed lately, what is given back of what was
+    /// spent before may be lost when the key has been at rest.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -377,7 +379,7 @@ impl Counters {
         match &self.home {
             Home::Table(counter) => counter.refund(key, cost, now),
             Home::Unlimited => {}
-            Home::Logs(logs) => logs.refund(key, cost),
+            Home::Logs(logs) => logs.refund(key, cost, now),
         }
     }
 
@@ -406,8 +408,8 @@ impl Counters {
         }
     }
 
-    /// Gives the key its whole budget back. `false` if it is counted together with other keys for
-    /// want of room, and cannot be reset alone.
+    /// Gives the key its whole budget back, whatever it spent before the limit was this one. `false`
+    /// if it is counted together with other keys for want of room, and cannot be reset alone.
     ///
     /// ```
     /// # use std::sync::Arc;

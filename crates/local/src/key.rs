@@ -156,6 +156,22 @@ impl KeyHash {
     }
 }
 
+/// A key of one limit.
+#[derive(Clone, Copy)]
+pub(crate) struct Salted {
+    /// The key by which other limits know it.
+    pub(crate) key: KeyHash,
+    /// The same with the limit's salt.
+    pub(crate) hash: KeyHash,
+}
+
+impl Salted {
+    #[inline(always)]
+    pub(crate) const fn new(key: KeyHash, salt: u64) -> Self {
+        Self { key, hash: key.salted(salt) }
+    }
+}
+
 /// Both halves of the product: every bit of the result depends on every bit of the factors.
 #[inline]
 pub(crate) const fn fold(a: u64, b: u64) -> u64 {

@@ -4,9 +4,10 @@
 //! a limit allows is the core's business, where the state of a key lives is this crate's.
 //!
 //! Reading order: [`Table`] (the memory of all counters whose state is one word), [`Counters`]
-//! (the counters of one limit), [`Key`] and [`Seed`] (how keys become hashes), [`Clock`]. Beside
-//! them [`Concurrency`] for limits on what is under way at once, [`WaitingRoom`] for requests that
-//! wait for their turn, [`HeavyKeys`] for a look at who asks most.
+//! (the counters of one limit), [`Past`] (what they know of the limit before), [`Key`] and [`Seed`]
+//! (how keys become hashes), [`Clock`]. Beside them [`Concurrency`] for limits on what is under way
+//! at once, [`WaitingRoom`] for requests that wait for their turn, [`HeavyKeys`] for a look at who
+//! asks most.
 //!
 //! Most users want the `tollgate` crate, which puts these together.
 //!
@@ -27,6 +28,7 @@ mod key_map;
 mod loan;
 mod logs;
 mod memory;
+mod past;
 mod permits;
 mod prefetch;
 mod shards;
@@ -41,6 +43,7 @@ pub use clock::{Clock, ManualClock, Sleep, SystemClock, Timer};
 pub use counters::{Counters, CountersBuilder, Due, Pressure};
 pub use key::{Key, KeyHash, Seed};
 pub use key_map::KeyMap;
+pub use past::Past;
 pub use permits::{Concurrency, Held};
 pub use table::{Table, TableError};
 pub use top::{HeavyKey, HeavyKeys};

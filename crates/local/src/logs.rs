@@ -4,6 +4,10 @@
 //! payments, not every request. All shards share one allowance of bytes. Where it is used up, keys
 //! that have a log go on in the entries they have, and new keys share one log per shard. Both
 //! count too high, never too low.
+//!
+//! A key that has no log begins with what its [past](crate::past) tells: with the log it had, or as
+//! if it had spent at one moment what it had spent in another way. That is asked for while the shard
+//! is locked, so that nobody can reset the key in between.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +16,8 @@ use tollgate_core::{Decision, Log, LogRule, Tick};
 
 use crate::counter::Refresh;
 use crate::counters::Pressure;
-use crate::key::KeyHash;
+use crate::key::{KeyHash, Salted};
+use crate::past::Before;
 use crate::shards::Shards;
 use crate::shelf::{ALLOCATION, At, Bytes, Shelf, ring_bytes};
 
@@ -23,6 +28,8 @@ pub(crate) struct Logs {
     bytes: Arc<Bytes>,
     /// The shard that is searched next for logs at rest when memory is short.
     next: AtomicUsize,
+    /// What keys had spent before the limit was this one.
+    before: Option<Before>,
 }
 
 struct Shard {
@@ -41,14 +48,20 @@ const SHARDS: usize = 64;
 
 impl Logs {
     /// The logs of one of so many limits beside a table of so many bytes.
-    pub(crate) fn new(rule: LogRule, table: usize, among: usize, salt: u64) -> Self {
+    pub(crate) fn new(
+        rule: LogRule,
+        table: usize,
+        among: usize,
+        salt: u64,
+        before: Option<Before>,
+    ) -> Self {
         let among = among.max(1);
         let shards = (SHARDS / among).max(1);
         let least = (shards * Self::MIN_BYTES / SHARDS).max(Self::MIN_BYTES_OF_MANY);
         let max = (table.saturating_mul(Self::PER_TABLE_BYTE) / among).max(least);
         let bytes = Arc::new(Bytes::new(Self::fixed_bytes(shards), max));
         let shards = Shards::new(shards, || Shard::new(&bytes));
-        Self { rule, salt, shards, bytes, next: AtomicUsize::new(0) }
+        Self { rule, salt, shards, bytes, next: AtomicUsize::new(0), before }
     }
 
     /// The most memory that logs take, for each byte of the table. A key with few requests takes
@@ -80,31 +93,80 @@ impl Logs {
         now: &mut Tick,
         refresh: Refresh<'_>,
     ) -> Decision {
-        let key = key.salted(self.salt);
+        let Salted { key, hash } = Salted::new(key, self.salt);
         if self.bytes.are_short() {
             self.search_next(*now);
         }
-        let mut shard = self.shards.of(key);
+        let mut shard = self.shards.of(hash);
+        if shard.logs.find(hash).is_some() {
+            return shard.check(self.rule, hash, cost, *now, Log::default);
+        }
         // The log may have been dropped at rest since the caller looked at its clock: without one,
         // the time is taken while nobody can drop any.
-        if shard.logs.find(key).is_none() {
-            *now = refresh().max(*now);
+        *now = refresh().max(*now);
+        let decision = shard.check(self.rule, hash, cost, *now, || self.base(key, *now));
+        drop(shard);
+        if let Some(before) = &self.before {
+            before.end(*now);
         }
-        shard.check(self.rule, key, cost, *now)
+        decision
     }
 
     pub(crate) fn peek(&self, key: KeyHash, cost: u64, now: Tick) -> Decision {
-        let key = key.salted(self.salt);
-        self.shards.of(key).peek(self.rule, key, cost, now)
+        let Salted { key, hash } = Salted::new(key, self.salt);
+        self.shards.of(hash).peek(self.rule, hash, cost, now, || self.base(key, now))
     }
 
-    pub(crate) fn refund(&self, key: KeyHash, cost: u64) {
-        let key = key.salted(self.salt);
-        let mut shard = self.shards.of(key);
-        if let Some((at, log)) = shard.find(key) {
+    pub(crate) fn refund(&self, key: KeyHash, cost: u64, now: Tick) {
+        let Salted { key, hash } = Salted::new(key, self.salt);
+        let mut shard = self.shards.of(hash);
+        if self.before.is_some() && shard.logs.find(hash).is_none() {
+            // A decision that costs nothing gives it a log with what it spent in the past.
+            shard.check_new(self.rule, hash, 0, now, self.base(key, now));
+        }
+        if let Some((at, log)) = shard.find(hash) {
             log.refund(cost);
             shard.logs.trim(at);
         }
+    }
+
+    /// What is known of a key at `at`.
+    pub(crate) fn log_of(&self, key: KeyHash, at: Tick) -> Log {
+        let Salted { key, hash } = Salted::new(key, self.salt);
+        let mut shard = self.shards.of(hash);
+        let mut log = match shard.find(hash) {
+            Some((_, log)) => log.clone(),
+            None => shard.known(self.rule, at, self.base(key, at)),
+        };
+        log.forget(self.rule, at);
+        log
+    }
+
+    pub(crate) fn rested_by(&self, now: Tick) -> Tick {
+        now.after(self.rule.window())
+    }
+
+    pub(crate) const fn before(&self) -> Option<&Before> {
+        self.before.as_ref()
+    }
+
+    /// The log with which a key begins that has none: what it spent in the past, if that matters.
+    fn base(&self, key: KeyHash, now: Tick) -> Log {
+        let base = self.before.as_ref().and_then(|before| {
+            before.ask(now, |past| match past.log(key, before.since) {
+                Some(mut log) => {
+                    log.rebase(self.rule, before.since);
+                    log
+                }
+                None => {
+                    let spent = past.spent(key, before.since).min(self.rule.limit());
+                    let mut log = Log::default();
+                    log.step(self.rule, before.since, spent);
+                    log
+                }
+            })
+        });
+        base.filter(|log| !log.is_at_rest(self.rule, now)).unwrap_or_default()
     }
 
     pub(crate) fn undo(&self, key: KeyHash, cost: u64, then: Tick) {
@@ -121,14 +183,15 @@ impl Logs {
     }
 
     pub(crate) fn reset(&self, key: KeyHash, now: Tick) -> bool {
-        let key = key.salted(self.salt);
-        let mut shard = self.shards.of(key);
-        match shard.logs.find(key) {
+        let Salted { key, hash } = Salted::new(key, self.salt);
+        let mut shard = self.shards.of(hash);
+        let forgotten = self.before.as_ref().is_none_or(|before| before.forget(key, now));
+        match shard.logs.find(hash) {
             // It stays, to say that the key has spent nothing of what the common log counts.
             Some(at) => shard.logs.clear(at),
-            None => return shard.common.is_at_rest(self.rule, now),
+            None => return forgotten && shard.common.is_at_rest(self.rule, now),
         }
-        true
+        forgotten
     }
 
     pub(crate) fn pressure(&self) -> Pressure {
@@ -159,12 +222,20 @@ impl Shard {
         Self { logs, common, bytes, dropped: None, overflowed: 0, promoted: 0 }
     }
 
-    fn check(&mut self, rule: LogRule, key: KeyHash, cost: u64, now: Tick) -> Decision {
+    /// A key that is new begins with `base`.
+    fn check(
+        &mut self,
+        rule: LogRule,
+        key: KeyHash,
+        cost: u64,
+        now: Tick,
+        base: impl FnOnce() -> Log,
+    ) -> Decision {
         let is_new = self.logs.find(key).is_none();
         let places = if is_new { Self::MANY_PLACES } else { Self::FEW_PLACES };
         self.drop_at_rest(rule, now, places);
         let Some((at, log)) = self.find(key) else {
-            return self.check_new(rule, key, cost, now);
+            return self.check_new(rule, key, cost, now, base());
         };
         log.forget(rule, now);
         let has_room = self.logs.make_room(at, longest(rule));
@@ -177,26 +248,47 @@ impl Shard {
         decision
     }
 
-    fn check_new(&mut self, rule: LogRule, key: KeyHash, cost: u64, now: Tick) -> Decision {
-        let mut log = self.known(rule, now);
-        let is_fresh = log.entries() == 0;
+    fn check_new(
+        &mut self,
+        rule: LogRule,
+        key: KeyHash,
+        cost: u64,
+        now: Tick,
+        base: Log,
+    ) -> Decision {
+        let shares = !self.common.is_at_rest(rule, now);
+        let has_past = base.entries() > 0;
+        let mut log = self.known(rule, now, base);
         let decision = log.peek(rule, now, cost);
+        let is_fresh = log.entries() == 0;
         if is_fresh && (cost == 0 || !decision.is_allowed()) {
             return decision;
         }
         let entries = (log.entries() + 1).min(longest(rule));
+        let from_past = has_past.then(|| log.clone());
         let at = self.logs.insert(key, log, entries);
         let Some(log) = at.and_then(|at| self.logs.log(at)) else {
             self.overflowed += 1;
+            if let Some(log) = from_past {
+                self.common.forget(rule, now);
+                self.common.join_in_place(&log);
+            }
             return self.common.step_in_place(rule, now, cost);
         };
-        self.promoted += u64::from(!is_fresh);
+        self.promoted += u64::from(shares);
         log.step(rule, now, cost)
     }
 
-    fn peek(&mut self, rule: LogRule, key: KeyHash, cost: u64, now: Tick) -> Decision {
+    fn peek(
+        &mut self,
+        rule: LogRule,
+        key: KeyHash,
+        cost: u64,
+        now: Tick,
+        base: impl FnOnce() -> Log,
+    ) -> Decision {
         let Some((at, log)) = self.find(key) else {
-            return self.known(rule, now).peek(rule, now, cost);
+            return self.known(rule, now, base()).peek(rule, now, cost);
         };
         let decision = log.peek(rule, now, cost);
         self.tidy(at, rule, now);
@@ -209,12 +301,17 @@ impl Shard {
     }
 
     /// What is known about a key that has no log: that it has spent nothing, or, if it may have
-    /// shared the common log, no more than that.
-    fn known(&self, rule: LogRule, now: Tick) -> Log {
-        match self.common.is_at_rest(rule, now) {
-            true => Log::default(),
-            false => self.common.clone(),
+    /// shared the common log, no more than that; and in the past, what `base` says.
+    fn known(&self, rule: LogRule, now: Tick, mut base: Log) -> Log {
+        if self.common.is_at_rest(rule, now) {
+            return base;
         }
+        if base.entries() == 0 {
+            return self.common.clone();
+        }
+        base.forget(rule, now);
+        base.join_in_place(&self.common);
+        base
     }
 
     /// Gives back the memory that a log has and does not need.
@@ -273,7 +370,7 @@ mod tests {
     }
 
     fn logs(quota: &str, table: usize) -> Logs {
-        Logs::new(Limit::sliding_log(quota).unwrap().log_rule().unwrap(), table, 1, 7)
+        Logs::new(Limit::sliding_log(quota).unwrap().log_rule().unwrap(), table, 1, 7, None)
     }
 
     fn spend(logs: &Logs, key: u64, now: Tick) {

@@ -29,13 +29,19 @@ impl Sketch {
         }
     }
 
-    /// Decides in the key's cell. What the caller reads after something was spent, it reads after
+    /// A sketch from which nothing is ever taken back, as if keys had always been joining it.
+    pub(crate) fn always_joined(cells: usize) -> Self {
+        Self { joined: AtomicBool::new(true), ..Self::with_cells(cells) }
+    }
+
+    /// Decides in the key's cell, which learns that the key has spent `base` elsewhere, unless it is
+    /// at rest: that takes a sketch that was [always joined](Self::always_joined). What the caller reads after something was spent, it reads after
     /// the spending can be seen by others.
-    pub(crate) fn spend(&self, hash: KeyHash, spend: &Spend<'_>) -> (Decision, Spent) {
+    pub(crate) fn spend(&self, hash: KeyHash, spend: &Spend<'_>, base: Word) -> (Decision, Spent) {
         let cell = self.cell(hash);
         let mut bits = cell.load(Ordering::Acquire);
         loop {
-            let step = spend.step(word(bits));
+            let step = spend.step(spend.machine.join(word(bits), base, spend.phase));
             if step.word.bits() == bits {
                 return (step.decision, Spent::Nothing);
             }

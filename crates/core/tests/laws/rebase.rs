@@ -105,11 +105,11 @@ proptest! {
         }
         own.forget(rule, now);
         common.forget(rule, now);
-        let (before, at) = (common.clone(), now.after(Duration::from_millis(later)));
+        let (mut before, at) = (common.clone(), now.after(Duration::from_millis(later)));
         common.join_in_place(&own);
         prop_assert!(common.entries() <= 1);
         common.undo(now, 1);
-        let least = own.peek(rule, at, 0).remaining().min(before.clone().peek(rule, at, 0).remaining());
+        let least = own.peek(rule, at, 0).remaining().min(before.peek(rule, at, 0).remaining());
         prop_assert!(common.peek(rule, at, 0).remaining() <= least || own.entries() == 0);
     }
 }

@@ -3,7 +3,7 @@
 use tollgate_core::{Decision, Tick};
 
 use crate::counter::{Counter, Refresh, Undecided};
-use crate::key::KeyHash;
+use crate::key::{KeyHash, Salted};
 use crate::loan;
 use crate::table::{Failed, Line, Tag};
 
@@ -14,7 +14,7 @@ const BATCH: usize = 32;
 /// those of the others while the first are decided.
 pub(crate) struct Batch<'a> {
     counter: &'a Counter,
-    hashes: [KeyHash; BATCH],
+    keys: [Salted; BATCH],
     len: usize,
     /// How many keys ahead of the one that is decided memory is asked for.
     ahead: usize,
@@ -27,7 +27,8 @@ impl<'a> Batch<'a> {
             true => Self::AHEAD,
             false => Self::AHEAD_IN_CACHE,
         };
-        Self { counter, hashes: [KeyHash(0); BATCH], len: 0, ahead }
+        let none = Salted { key: KeyHash(0), hash: KeyHash(0) };
+        Self { counter, keys: [none; BATCH], len: 0, ahead }
     }
 
     /// Takes the next keys, as many as there are and as fit. `false` if there are none.
@@ -35,14 +36,14 @@ impl<'a> Batch<'a> {
     pub(crate) fn fill(&mut self, keys: &mut impl Iterator<Item = KeyHash>) -> bool {
         let counter = self.counter;
         self.len = 0;
-        let (first, others) = self.hashes.split_at_mut(self.ahead);
-        for (slot, hash) in first.iter_mut().zip(keys.by_ref()) {
-            *slot = hash.salted(counter.salt);
-            counter.table.place(*slot).prefetch();
+        let (first, others) = self.keys.split_at_mut(self.ahead);
+        for (slot, key) in first.iter_mut().zip(keys.by_ref()) {
+            *slot = Salted::new(key, counter.salt);
+            counter.table.place(slot.hash).prefetch();
             self.len += 1;
         }
-        for (slot, hash) in others.iter_mut().zip(keys.by_ref()) {
-            *slot = hash.salted(counter.salt);
+        for (slot, key) in others.iter_mut().zip(keys.by_ref()) {
+            *slot = Salted::new(key, counter.salt);
             self.len += 1;
         }
         self.len > 0
@@ -77,14 +78,14 @@ impl<'a> Batch<'a> {
         };
         let answers = &mut decisions[begin..];
         while let Some(index) = late.next() {
-            let hash = self.hashes[index];
+            let key = self.keys[index];
             let why = match late.is_contended(index) {
-                false if loan::may_hold(hash) => Undecided::MayHold,
+                false if loan::may_hold(key.hash) => Undecided::MayHold,
                 false => Undecided::Absent,
                 true => Undecided::Contended,
             };
             let answer = &mut answers[index];
-            *answer = counter.check_late(hash, cost, now, why, refresh);
+            *answer = counter.check_late(key, cost, now, why, refresh);
         }
     }
 
@@ -97,14 +98,14 @@ impl<'a> Batch<'a> {
     ) -> Late {
         let table = &self.counter.table;
         let begin = decisions.len();
-        let hashes = &self.hashes[..self.len.min(BATCH)];
+        let keys = &self.keys[..self.len.min(BATCH)];
         let mut late = Late::default();
-        decisions.extend(hashes.iter().enumerate().map(|(index, hash)| {
-            if let Some(next) = hashes.get(index + self.ahead) {
-                table.place(*next).prefetch();
+        decisions.extend(keys.iter().enumerate().map(|(index, key)| {
+            if let Some(next) = keys.get(index + self.ahead) {
+                table.place(next.hash).prefetch();
             }
-            let place = table.place(*hash);
-            attempt(place.first(), place.tag, *hash).unwrap_or_else(|failed| {
+            let place = table.place(key.hash);
+            attempt(place.first(), place.tag, key.hash).unwrap_or_else(|failed| {
                 place.prefetch_second();
                 late.add(index, failed);
                 Decision::unlimited()
@@ -114,8 +115,8 @@ impl<'a> Batch<'a> {
         let mut left = Late { keys: late.contended, ..late };
         late.keys &= !late.contended;
         while let Some(index) = late.next() {
-            let place = table.place(hashes[index]);
-            match attempt(place.second(), place.tag, hashes[index]) {
+            let place = table.place(keys[index].hash);
+            match attempt(place.second(), place.tag, keys[index].hash) {
                 Ok(decision) => answers[index] = decision,
                 Err(failed) => left.add(index, failed),
             }

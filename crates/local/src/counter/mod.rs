@@ -36,7 +36,12 @@
 //! to the sketch after having looked for a slot, so nobody who is late brings an older time to a
 //! key whose state was dropped at a later one. A claimer that backs out leaves the slot to nobody:
 //! the key that had it may have another one by then.
+//!
+//! *What was spent under a limit before this one is not forgotten.* A key that has no slot has at
+//! least the state that its [past](crate::past) tells: claimers publish no less, and a cell learns it
+//! together with what is spent there. Nobody takes back from a cell of such counters.
 
+mod back;
 mod batch;
 mod overflow;
 mod settle;
@@ -49,14 +54,15 @@ use settle::Patience;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate_core::{Decision, Machine, Tick, Usual, Word};
+use tollgate_core::{Decision, Machine, Phase, Tick, Usual, Word};
 
 use crate::clock::Clock;
 use crate::counters::Pressure;
-use crate::key::KeyHash;
+use crate::key::{KeyHash, Salted};
 use crate::loan::{self, Borrower, Spending};
+use crate::past::Before;
 use crate::sketch::Sketch;
-use crate::table::{Attempt, Failed, Found, Line, Owner, Place, SLOTS, Spend, Table, Tag};
+use crate::table::{Attempt, Failed, Line, Owner, Place, SLOTS, Spend, Table, Tag};
 
 /// Where a decision that puts a key into a slot gets a fresh time from.
 pub(crate) type Refresh<'a> = &'a dyn Fn() -> Tick;
@@ -73,18 +79,30 @@ pub(crate) struct Counter {
     sketch: Sketch,
     heavy: Heavy,
     borrower: Borrower,
+    /// What keys had spent before the limit was this one.
+    before: Option<Before>,
     overflowed: AtomicU64,
     promoted: AtomicU64,
 }
 
 impl Counter {
     /// The counters of one of so many limits that share the table.
-    pub(crate) fn new(table: &Arc<Table>, machine: Machine, among: usize, salt: u64) -> Self {
+    pub(crate) fn new(
+        table: &Arc<Table>,
+        machine: Machine,
+        among: usize,
+        salt: u64,
+        before: Option<Before>,
+    ) -> Self {
         let slots = table.memory() / size_of::<Line>() * SLOTS;
         let of_all = (slots / Self::SLOTS_PER_CELL).max(Self::MIN_CELLS);
         let cells = (of_all / among.max(1)).max(Self::MIN_CELLS_OF_MANY);
         let cells = if cfg!(loom) { 2 } else { cells };
         let owner = table.new_owner();
+        let sketch = match before {
+            Some(_) => Sketch::always_joined(cells),
+            None => Sketch::with_cells(cells),
+        };
         Self {
             table: Arc::clone(table),
             usual: machine.usual(),
@@ -92,8 +110,9 @@ impl Counter {
             salt,
             owner,
             heavy: Heavy::new(owner, cells),
-            sketch: Sketch::with_cells(cells),
+            sketch,
             borrower: Borrower::new(),
+            before,
             overflowed: AtomicU64::new(0),
             promoted: AtomicU64::new(0),
         }
@@ -110,9 +129,9 @@ impl Counter {
     }
 
     #[inline(always)]
-    pub(crate) fn check(&self, hash: KeyHash, cost: u64, clock: &impl Clock) -> Decision {
-        let hash = hash.salted(self.salt);
-        let place = self.table.place(hash);
+    pub(crate) fn check(&self, key: KeyHash, cost: u64, clock: &impl Clock) -> Decision {
+        let key = Salted::new(key, self.salt);
+        let place = self.table.place(key.hash);
         place.prefetch();
         if self.table.is_far() {
             // It is better asked for in vain than waited for when the first does not have the key.
@@ -120,9 +139,9 @@ impl Counter {
         }
         // The clock is read while the memory is under way.
         let now = clock.now();
-        match self.check_first(place, hash, cost, now) {
+        match self.check_first(place, key.hash, cost, now) {
             Ok(decision) => decision,
-            Err(why) => self.check_on(hash, cost, &mut { now }, why, || clock.now()),
+            Err(why) => self.check_on(key, cost, &mut { now }, why, || clock.now()),
         }
     }
 
@@ -131,21 +150,21 @@ impl Counter {
     #[inline(always)]
     pub(crate) fn check_at(
         &self,
-        hash: KeyHash,
+        key: KeyHash,
         cost: u64,
         now: &mut Tick,
         refresh: impl Fn() -> Tick,
     ) -> Decision {
-        let hash = hash.salted(self.salt);
-        let place = self.table.place(hash);
+        let key = Salted::new(key, self.salt);
+        let place = self.table.place(key.hash);
         // With no clock to read in between, decisions that follow each other overlap, until one
         // has to wait for its second line: it is better asked for in vain.
         place.prefetch_second();
-        match self.check_first(place, hash, cost, *now) {
+        match self.check_first(place, key.hash, cost, *now) {
             Ok(decision) => decision,
             Err(why) => {
                 let mut later = *now;
-                let decision = self.check_on(hash, cost, &mut later, why, refresh);
+                let decision = self.check_on(key, cost, &mut later, why, refresh);
                 *now = later;
                 decision
             }
@@ -153,60 +172,24 @@ impl Counter {
     }
 
     /// As [`check`](Self::check), but a place in a queue is not taken.
-    pub(crate) fn check_at_once(&self, hash: KeyHash, cost: u64, clock: &impl Clock) -> Decision {
-        let hash = hash.salted(self.salt);
-        let mut spend = Spend { at_once: true, ..self.spend(hash, cost, clock.now()) };
-        self.check_new(hash, &mut spend, false, &|| clock.now())
+    pub(crate) fn check_at_once(&self, key: KeyHash, cost: u64, clock: &impl Clock) -> Decision {
+        let key = Salted::new(key, self.salt);
+        let mut spend = Spend { at_once: true, ..self.spend(key, cost, clock.now()) };
+        self.check_new(key.hash, &mut spend, false, &|| clock.now())
     }
 
     /// What [`check`](Self::check) would answer.
-    pub(crate) fn would(&self, hash: KeyHash, cost: u64, now: Tick) -> Decision {
-        let hash = hash.salted(self.salt);
-        self.spend(hash, cost, now).step(self.read(hash, now)).decision
+    pub(crate) fn would(&self, key: KeyHash, cost: u64, now: Tick) -> Decision {
+        let key = Salted::new(key, self.salt);
+        self.spend(key, cost, now).step(self.read(key, now)).decision
     }
 
     /// The same, with what is left now in place of what would be left afterwards.
-    pub(crate) fn peek(&self, hash: KeyHash, cost: u64, now: Tick) -> Decision {
-        let hash = hash.salted(self.salt);
-        let word = self.read(hash, now);
-        let would = self.spend(hash, cost, now).step(word).decision;
-        would.with_remaining_of(self.spend(hash, 0, now).step(word).decision)
-    }
-
-    /// Gives back `cost`. Nothing happens to a key that is counted in the sketch: what it shares
-    /// there with others cannot be told apart.
-    pub(crate) fn refund(&self, hash: KeyHash, cost: u64, now: Tick) {
-        let hash = hash.salted(self.salt);
-        if loan::give_back(&self.borrower, hash, cost, now) {
-            return;
-        }
-        let phase = self.sketch.phase(hash);
-        let _recall = self.borrower.recall();
-        self.rewrite(hash, |word| self.machine.refund(word, now, cost, phase));
-    }
-
-    /// Takes back `cost` that was spent at `then`, as if it had never been. The time is taken
-    /// after the state was read: whoever is suspended in between must not bring an old one.
-    pub(crate) fn undo(&self, hash: KeyHash, cost: u64, then: Tick, refresh: Refresh<'_>) {
-        let hash = hash.salted(self.salt);
-        if loan::give_back(&self.borrower, hash, cost, refresh()) {
-            return;
-        }
-        let phase = self.sketch.phase(hash);
-        let undone = |word| self.machine.undo(word, then, refresh(), cost, phase);
-        let _recall = self.borrower.recall();
-        if !self.rewrite(hash, undone) {
-            self.sketch.undo(hash, undone);
-        }
-    }
-
-    /// Gives the key its whole budget back. `false` if it is counted in the sketch, together with
-    /// others, and cannot be reset alone.
-    pub(crate) fn reset(&self, hash: KeyHash, now: Tick) -> bool {
-        let hash = hash.salted(self.salt);
-        let _recall = self.borrower.recall();
-        let done = self.rewrite(hash, |_| Word::REST);
-        done || self.sketch.read(hash, now) == Word::REST
+    pub(crate) fn peek(&self, key: KeyHash, cost: u64, now: Tick) -> Decision {
+        let key = Salted::new(key, self.salt);
+        let word = self.read(key, now);
+        let would = self.spend(key, cost, now).step(word).decision;
+        would.with_remaining_of(self.spend(key, 0, now).step(word).decision)
     }
 
     pub(crate) fn pressure(&self) -> Pressure {
@@ -217,27 +200,36 @@ impl Counter {
         }
     }
 
+    pub(crate) fn rested_by(&self, now: Tick) -> Tick {
+        self.machine.rested_by(now)
+    }
+
+    pub(crate) const fn before(&self) -> Option<&Before> {
+        self.before.as_ref()
+    }
+
     #[inline(always)]
-    fn spend(&self, hash: KeyHash, cost: u64, now: Tick) -> Spend<'_> {
-        let phase = self.sketch.phase(hash);
-        Spend { machine: &self.machine, now, cost, phase, at_once: false }
+    fn spend(&self, key: Salted, cost: u64, now: Tick) -> Spend<'_> {
+        let phase = self.sketch.phase(key.hash);
+        Spend { machine: &self.machine, key: key.key, now, cost, phase, at_once: false }
     }
 
-    fn read(&self, hash: KeyHash, now: Tick) -> Word {
-        self.table.place(hash).read().unwrap_or_else(|| self.sketch.read(hash, now))
+    fn read(&self, key: Salted, now: Tick) -> Word {
+        self.table.place(key.hash).read().unwrap_or_else(|| {
+            let phase = self.sketch.phase(key.hash);
+            let base = self.base(key.key, phase, now);
+            self.machine.join(self.sketch.read(key.hash, now), base, phase)
+        })
     }
 
-    /// Changes the state of the key in its slot. `false` if it has none.
-    fn rewrite(&self, hash: KeyHash, change: impl Fn(Word) -> Word) -> bool {
-        let place = self.table.place(hash);
-        // A claimed slot is about to get its state from the sketch.
-        while let Some(Found::Owned(spot)) = place.look(None) {
-            let change = |word| Some(change(word));
-            if place.line(spot).change_at(spot.slot, place.tag, change).is_ok() {
-                return true;
-            }
+    /// The state with which a key begins that has no slot: what it spent in the past, if that
+    /// matters.
+    fn base(&self, key: KeyHash, phase: Phase, now: Tick) -> Word {
+        let Some(before) = &self.before else { return Word::REST };
+        match before.spent(key, now).map(|spent| self.machine.rebased(before.since, spent, phase)) {
+            Some(word) if !word.is_at_rest(now) => word,
+            _ => Word::REST,
         }
-        false
     }
 
     /// Decides at the first line, as nearly all decisions are. Nothing but that is inlined into
@@ -262,19 +254,19 @@ impl Counter {
     #[inline(never)]
     fn check_on(
         &self,
-        hash: KeyHash,
+        key: Salted,
         cost: u64,
         now: &mut Tick,
         why: Undecided,
         refresh: impl Fn() -> Tick,
     ) -> Decision {
         if why == Undecided::Unusual {
-            let place = self.table.place(hash);
-            if let Ok(decision) = self.attempt(place.first(), place.tag, hash, cost, *now) {
+            let place = self.table.place(key.hash);
+            if let Ok(decision) = self.attempt(place.first(), place.tag, key.hash, cost, *now) {
                 return decision;
             }
         }
-        self.check_late(hash, cost, now, why, &refresh)
+        self.check_late(key, cost, now, why, &refresh)
     }
 
     /// Decides at a line, by any machine.
@@ -294,12 +286,13 @@ impl Counter {
     #[inline(never)]
     fn check_late(
         &self,
-        hash: KeyHash,
+        key: Salted,
         cost: u64,
         now: &mut Tick,
         mut why: Undecided,
         refresh: Refresh<'_>,
     ) -> Decision {
+        let hash = key.hash;
         let place = self.table.place(hash);
         if why == Undecided::MayHold {
             why = match loan::spend(&self.borrower, hash, cost, *now) {
@@ -319,7 +312,7 @@ impl Counter {
         {
             return decision;
         }
-        let mut spend = self.spend(hash, cost, *now);
+        let mut spend = self.spend(key, cost, *now);
         let decision = self.check_new(hash, &mut spend, why == Undecided::Contended, refresh);
         *now = spend.now;
         decision

@@ -24,7 +24,8 @@ impl Counter {
     ) -> Option<Decision> {
         // The key may have had a slot, and lost it at rest, since the caller read its clock.
         spend.now = spend.now.max(refresh());
-        let (decision, spent) = self.sketch.spend(hash, spend);
+        let base = self.base(spend.key, spend.phase, spend.now);
+        let (decision, spent) = self.sketch.spend(hash, spend, base);
         if spent == Spent::Something && !Self::tell_claimers(place) {
             let Spend { machine, now: then, cost, phase, .. } = *spend;
             // The time is taken after the state, so it is later than all that the state knows of.
@@ -84,7 +85,7 @@ impl Counter {
 
     /// Asks all who are claiming a slot for the key for another look at the sketch. `false` if the
     /// key has a slot already.
-    fn tell_claimers(place: Place<'_>) -> bool {
+    pub(super) fn tell_claimers(place: Place<'_>) -> bool {
         for spot in Place::spots() {
             let line = place.line(spot);
             loop {

@@ -26,9 +26,12 @@ impl Counter {
             Some(Found::Claimed(..)) => return self.in_sketch(place, hash, spend, refresh),
             None => {}
         }
+        let base = self.base(spend.key, spend.phase, spend.now);
+        let known = self.sketch.read(hash, spend.now);
+        let unseen = spend.step(self.machine.join(known, base, spend.phase)).decision;
         // Nothing to remember: a peek, or a cost that never fits.
-        let unseen = spend.step(self.sketch.read(hash, spend.now)).decision;
-        if spend.cost == 0 || unseen.retry() == Some(Retry::Never) {
+        let is_unchanged = spend.cost == 0 || unseen.retry() == Some(Retry::Never);
+        if is_unchanged && base == Word::REST {
             return Some(unseen);
         }
         let Some((spot, vacancy)) = place.vacancy(spend.now) else {
@@ -69,8 +72,12 @@ impl Counter {
         let mut known = Word::REST;
         let decision = line.publish(vacancy.slot, place.tag, self.owner, || {
             known = self.sketch.read(hash, spend.now);
-            spend.step(known)
+            let base = self.base(spend.key, spend.phase, spend.now);
+            spend.step(self.machine.join(known, base, spend.phase))
         });
+        if let Some(before) = &self.before {
+            before.end(spend.now);
+        }
         if known != Word::REST {
             self.promoted.fetch_add(1, Ordering::Relaxed);
         }

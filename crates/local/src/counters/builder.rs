@@ -1,13 +1,14 @@
-//! Making counters that share a table with many others.
+//! Making counters that share a table with many others, or that follow others.
 
 use std::sync::Arc;
 
-use tollgate_core::{Anchor, Limit};
+use tollgate_core::{Anchor, Limit, Tick};
 
 use crate::counter::Counter;
 use crate::counters::{Counters, Home};
 use crate::key::KeyHash;
 use crate::logs::Logs;
+use crate::past::{Before, Past};
 use crate::table::Table;
 
 /// Makes [`Counters`].
@@ -30,6 +31,8 @@ pub struct CountersBuilder<'a> {
     anchor: Anchor,
     salt: KeyHash,
     among: usize,
+    past: Option<(Arc<dyn Past>, Tick)>,
+    until: Tick,
 }
 
 impl Counters {
@@ -51,7 +54,8 @@ impl Counters {
         anchor: Anchor,
         salt: KeyHash,
     ) -> CountersBuilder<'a> {
-        CountersBuilder { table, limit, anchor, salt, among: 1 }
+        let (among, past, until) = (1, None, Tick::MAX);
+        CountersBuilder { table, limit, anchor, salt, among, past, until }
     }
 }
 
@@ -78,6 +82,62 @@ impl CountersBuilder<'_> {
         Self { among: limits, ..self }
     }
 
+    /// The limit took the place of another one at `since`: what a key had spent by then, `past`
+    /// knows. A key that these counters do not know begins as if it had spent that at `since`, or
+    /// all that the limit allows if that is less. So a change gives nobody a second budget, and
+    /// keeps nobody out for longer than the new limit keeps out those who have spent everything.
+    ///
+    /// The past is asked until that time is over, and then dropped. Its keys are found by the same
+    /// hashes; the salt of these counters must be another one than theirs. Of a limit that changes
+    /// more than 16 times meanwhile, the last 16 changes count.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use tollgate_core::{Anchor, Limit, Tick};
+    /// # use tollgate_local::{Counters, Key, Seed, Table};
+    /// let (seed, anchor, now) = (Seed::random(), Anchor::default(), Tick::ZERO);
+    /// let table = Arc::new(Table::with_keys(1000)?);
+    /// let hundred = Limit::token_bucket("100/min").expect("a valid quota");
+    /// let old = Arc::new(Counters::new(&table, &hundred, anchor, seed.salt(0)));
+    /// let bob = "bob".hash(&seed);
+    /// old.check_at(bob, 4, now);
+    ///
+    /// let ten = Limit::fixed_window("10/min").expect("a valid quota");
+    /// let new = Counters::builder(&table, &ten, anchor, seed.salt(1)).following(old, now).build();
+    /// assert_eq!(new.peek(bob, 1, now).remaining(), 6);
+    /// # Ok::<(), tollgate_local::TableError>(())
+    /// ```
+    pub fn following(self, past: Arc<dyn Past>, since: Tick) -> Self {
+        Self { past: Some((past, since)), ..self }
+    }
+
+    /// From this time on the past is not asked any more, if it would still be: as when all that
+    /// was spent under the old limit would be back there, which its counters tell by
+    /// [`rested_by`](Counters::rested_by).
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use tollgate_core::{Anchor, Limit, Tick};
+    /// # use tollgate_local::{Counters, Key, Seed, Table};
+    /// # let (seed, anchor, now) = (Seed::random(), Anchor::default(), Tick::ZERO);
+    /// # let table = Arc::new(Table::with_keys(1000)?);
+    /// let fast = Limit::token_bucket("10/s").expect("a valid quota");
+    /// let old = Arc::new(Counters::new(&table, &fast, anchor, seed.salt(0)));
+    /// let bob = "bob".hash(&seed);
+    /// old.check_at(bob, 4, now);
+    ///
+    /// let slow = Limit::token_bucket("10/h").expect("a valid quota");
+    /// let until = old.rested_by(now);
+    /// let builder = Counters::builder(&table, &slow, anchor, seed.salt(1));
+    /// let new = builder.following(old, now).until(until).build();
+    /// assert_eq!(new.peek(bob, 1, now).remaining(), 6);
+    /// assert_eq!(new.peek(bob, 1, until).remaining(), 10);
+    /// # Ok::<(), tollgate_local::TableError>(())
+    /// ```
+    pub fn until(self, until: Tick) -> Self {
+        Self { until, ..self }
+    }
+
     /// Makes the counters.
     ///
     /// ```
@@ -91,11 +151,18 @@ impl CountersBuilder<'_> {
     /// # Ok::<(), tollgate_local::TableError>(())
     /// ```
     pub fn build(self) -> Counters {
-        let Self { table, limit, anchor, salt, among } = self;
+        let Self { table, limit, anchor, salt, among, past, until } = self;
+        let before = |rested_by: &dyn Fn(Tick) -> Tick| {
+            past.map(|(past, since)| Before::new(past, since, until.min(rested_by(since))))
+        };
         let home = match (limit.log_rule(), limit.machine(anchor)) {
-            (Some(rule), _) => Home::Logs(Box::new(Logs::new(rule, table.memory(), among, salt.0))),
+            (Some(rule), _) => {
+                let before = before(&|since| since.after(rule.window()));
+                Home::Logs(Box::new(Logs::new(rule, table.memory(), among, salt.0, before)))
+            }
             (None, Some(machine)) if !machine.is_unlimited() => {
-                Home::Table(Box::new(Counter::new(table, machine, among, salt.0)))
+                let before = before(&|since| machine.rested_by(since));
+                Home::Table(Box::new(Counter::new(table, machine, among, salt.0, before)))
             }
             (None, _) => Home::Unlimited,
         };

@@ -371,6 +371,8 @@ pub(crate) trait Deciding {
 #[derive(Clone, Copy)]
 pub(crate) struct Spend<'a> {
     pub(crate) machine: &'a Machine,
+    /// By which other limits know it.
+    pub(crate) key: KeyHash,
     pub(crate) now: Tick,
     pub(crate) cost: u64,
     pub(crate) phase: Phase,
