@@ -8,6 +8,8 @@
 //! where they are).
 //! of), [`Condition`] and [`CostExpression`] (what the rest of them cannot say), [`GraphqlCost`]
 //! (what a query costs), [`Request`] and [`Outcome`] (what is decided about).
+//! of), [`Request`] (what is decided about). Beside that way: [`format`](fn@format) (rule files in
+//! their canonical form) and [`import`] (limits of other software as rules).
 
 #![forbid(unsafe_code)]
 
@@ -24,6 +26,7 @@ mod fmt;
 mod geo;
 mod graphql;
 mod hops;
+mod import;
 mod index;
 mod key;
 mod matching;
@@ -53,6 +56,7 @@ pub use files::{Files, Folder, NoFiles};
 pub use fmt::format;
 pub use geo::{Country, CountryError, Geo, GeoError};
 pub use graphql::{GraphqlCache, GraphqlCost, GraphqlError};
+pub use import::{ImportError, ImportKind, ImportNote, Imported, import};
 pub use networks::{Networks, NetworksError};
 pub use outcome::Outcome;
 pub use path::{PathError, PathPattern};

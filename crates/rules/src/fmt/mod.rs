@@ -2,7 +2,7 @@
 //!
 //! A file is read into its tree ([`Document`]), comments are found between the values and given to
 //! the field that they speak of ([`layout`]), fields are put in order ([`order`]), and all of it is
-//! written anew ([`print`], [`json`]). What comes out is read again: if it said anything else than
+//! written anew ([`mod@print`], [`json`]). What comes out is read again: if it said anything else than
 //! before, the file would be left as it is.
 
 mod comments;

@@ -1,0 +1,63 @@
+//! The way to a limit in the tree of descriptors.
+
+use std::cmp::Reverse;
+
+use super::super::rule_file::Rule;
+
+/// What an entry of a descriptor must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Want {
+    Exact(String),
+    /// A beginning and a star, and whether all values that fit share one counter.
+    Pattern(String, bool),
+    Any,
+}
+
+impl Want {
+    /// Smaller is preferred.
+    pub(super) fn rank(&self) -> (u8, Reverse<usize>) {
+        match self {
+            Self::Exact(_) => (0, Reverse(0)),
+            Self::Pattern(value, _) => (1, Reverse(value.len())),
+            Self::Any => (2, Reverse(0)),
+        }
+    }
+}
+
+/// One step down the tree.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) key: String,
+    pub(super) want: Want,
+}
+
+/// What to call a limit that has no name.
+pub(super) fn chain_name(steps: &[Step]) -> String {
+    let part = |step: &Step| match &step.want {
+        Want::Exact(value) | Want::Pattern(value, _) => format!("{}-{value}", step.key),
+        Want::Any => step.key.clone(),
+    };
+    steps.iter().map(part).collect::<Vec<_>>().join("-")
+}
+
+/// What a request must have to meet a limit, and what it is counted by.
+pub(super) fn conditions(steps: &[Step], rule: &mut Rule) {
+    for step in steps {
+        let attribute = format!("descriptor.{}", step.key);
+        if rule.key.contains(&attribute) || rule.matches.iter().any(|(name, _)| *name == attribute)
+        {
+            continue;
+        }
+        let counted = match &step.want {
+            Want::Exact(_) => false,
+            Want::Pattern(_, shared) => !shared,
+            Want::Any => true,
+        };
+        if let Want::Exact(value) | Want::Pattern(value, _) = &step.want {
+            rule.matches.push((attribute.clone(), vec![value.clone()]));
+        }
+        if counted {
+            rule.key.push(attribute);
+        }
+    }
+}

@@ -1,0 +1,560 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::fmt::format;
+
+fn limitador(namespace: Option<&str>) -> ImportKind {
+    ImportKind::Limitador { namespace: namespace.map(str::to_owned) }
+}
+
+/// The rule file and the notes, both as they are.
+fn imported(kind: ImportKind, text: &str) -> (String, Vec<String>) {
+    let imported = import(kind, "old.conf", text).unwrap_or_else(|error| panic!("{error}"));
+    let notes = imported.notes.iter().map(ToString::to_string).collect();
+    let again = format(&Source::new("a.yaml", imported.yaml.as_str()));
+    assert_eq!(again.as_ref(), Ok(&imported.yaml), "what comes out is canonical");
+    (imported.yaml, notes)
+}
+
+/// The rules of a file without what is above them.
+fn rules(kind: ImportKind, text: &str) -> String {
+    let (yaml, _) = imported(kind, text);
+    yaml.split_once("rules:\n").map(|(_, rules)| rules.to_owned()).unwrap_or_default()
+}
+
+fn refused(kind: ImportKind, text: &str) -> String {
+    import(kind, "old.conf", text).unwrap_err().to_string()
+}
+
+#[test]
+fn descriptors_of_envoy_become_alternatives() {
+    let text = "\
+domain: shop
+descriptors:
+  - key: plan
+    value: pro
+    rate_limit: { unit: minute, requests_per_unit: 600 }
+    descriptors:
+      - key: user
+        rate_limit: { unit: second, requests_per_unit: 20, name: pro-user }
+        shadow_mode: true
+  - key: plan
+    rate_limit: { unit: MINUTE, requests_per_unit: 60 }
+  - key: plan
+    value: trial*
+    rate_limit: { unit: hour, requests_per_unit: 10 }
+  - key: plan
+    value: staff
+  - key: plan
+    value: edu*
+    share_threshold: true
+    rate_limit: { unit: day, requests_per_unit: 9 }
+  - key: remote_address
+    rate_limit:
+      unit: month
+      requests_per_unit: 5000
+      replaces: [{ name: pro-user }]
+  - key: method
+    value: POST
+    rate_limit: { unit: second, requests_per_unit: 5 }
+    colour: red
+  - key: method
+    value: DELETE
+    quota_mode: true
+    detailed_metric: true
+    rate_limit: { unit: second, requests_per_unit: 0 }
+";
+    let (yaml, notes) = imported(ImportKind::Envoy, text);
+    assert_eq!(
+        yaml,
+        "\
+# Imported from old.conf, a domain of envoyproxy/ratelimit.
+# Rules also meet descriptors with more entries than they name.
+version: 1
+namespace: shop
+
+rules:
+  - group: by-plan
+    first_match: true
+    rules:
+      - name: pro-user
+        match: { descriptor.plan: pro, descriptor.user: \"*\" }
+        key: [descriptor.user]
+        limit: 20/s
+        algorithm: fixed_window
+        mode: shadow
+
+      - name: plan-pro
+        match: { descriptor.plan: pro }
+        key: []
+        limit: 600/min
+        algorithm: fixed_window
+
+      # No limit for these, and so none of those below.
+      - name: plan-staff
+        match: { descriptor.plan: staff }
+        key: []
+        limit: unlimited
+
+      - name: plan-trial
+        match: { descriptor.plan: trial* }
+        key: [descriptor.plan]
+        limit: 10/h
+        algorithm: fixed_window
+
+      - name: plan-edu
+        match: { descriptor.plan: edu* }
+        key: []
+        limit: 9/d
+        algorithm: fixed_window
+
+      - name: plan
+        match: { descriptor.plan: \"*\" }
+        key: [descriptor.plan]
+        limit: 60/min
+        algorithm: fixed_window
+
+  # Replaced other limits, which `replaces` named: now all count.
+  - name: remote_address
+    key: [descriptor.remote_address]
+    limit: 5000/30d
+    algorithm: fixed_window
+
+  - name: method-post
+    match: { descriptor.method: POST }
+    key: []
+    limit: 5/s
+    algorithm: fixed_window
+
+  # Was in quota_mode, which reports and does not deny.
+  - name: method-delete
+    match: { descriptor.method: DELETE }
+    key: []
+    limit: 0/s
+    algorithm: fixed_window
+    mode: shadow
+"
+    );
+    assert_eq!(
+        notes,
+        [
+            "line 25: `replaces` is not carried over: both limits count; put both rules into one group with `first_match: true`, this one first",
+            "line 29: `colour` of a descriptor is not known; look up what it does, and write it by hand",
+            "line 32: `quota_mode` reports and does not deny; look at the rule, and take `mode: shadow` away if it is to deny",
+            "line 33: `detailed_metric` is left out; nothing is to be done: a rule's own metrics are always there",
+            "line 34: a limit of 0 denies every request; deny these at the door, where they cost nothing"
+        ]
+    );
+}
+
+#[test]
+fn values_that_lead_nowhere_are_noted() {
+    let text = "\
+domain: a
+descriptors:
+  - { key: a, value: b, rate_limit: { unit: day, requests_per_unit: 1 } }
+  - { key: a, descriptors: [{ key: c, rate_limit: { unlimited: true } }] }
+  - { key: d, descriptors: [{ key: d, rate_limit: { unit: week, requests_per_unit: 2 } }] }
+";
+    let (_, notes) = imported(ImportKind::Envoy, text);
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert!(notes[0].starts_with("line 3: descriptors with this value met only"), "{notes:?}");
+    assert!(notes[1].starts_with("line 5: a descriptor with one key twice"), "{notes:?}");
+}
+
+#[test]
+fn limits_of_limitador_become_rules() {
+    let text = "\
+- namespace: shop
+  max_value: 10
+  seconds: 60
+  conditions: [\"req.method == 'POST'\", \"descriptors[0]['plan'] != 'staff'\"]
+  variables: [user_id]
+- namespace: shop
+  name: Slow things
+  max_value: 5
+  seconds: 900
+  conditions:
+    - descriptors[0].path.startsWith('/slow')
+    - descriptors[1].x == 'y'
+  variables: [\"descriptors[0].account\", \"size(x)\"]
+- namespace: other
+  max_value: 1
+  seconds: 90
+";
+    let (yaml, notes) = imported(limitador(Some("shop")), text);
+    assert_eq!(
+        yaml,
+        "\
+# Imported from old.conf, limits of Limitador.
+# Windows began with the first request of a key; here they begin at multiples of their length.
+version: 1
+namespace: shop
+
+rules:
+  - name: req.method-post-per-user_id
+    match: { descriptor.req.method: POST, when: 'descriptor[\"plan\"] != \"staff\"' }
+    key: [descriptor.user_id]
+    limit: 10/min
+    algorithm: fixed_window
+
+  # Had another condition: descriptors[1].x == 'y'
+  # Was also counted by: size(x)
+  - name: slow-things
+    match: { when: descriptor.path.startsWith('/slow') }
+    key: [descriptor.account]
+    limit: 5/15min
+    algorithm: fixed_window
+    mode: shadow
+"
+    );
+    assert_eq!(
+        notes,
+        [
+            "line 12: the condition `descriptors[1].x == 'y'` is not carried over: its rule only counts; write it as `when` in CEL, and take `mode: shadow` away",
+            "line 13: the variable `size(x)` is not carried over: its rule only counts; add what it stands for to `key`, and take `mode: shadow` away"
+        ]
+    );
+    let other = "  - name: all\n    key: []\n    limit: 1/90s\n    algorithm: fixed_window\n";
+    assert_eq!(rules(limitador(Some("other")), text), other);
+    let choose = "choose one of the namespaces in this file: other, shop";
+    assert_eq!(refused(limitador(None), text), choose);
+    assert_eq!(refused(limitador(Some("third")), text), choose);
+}
+
+#[test]
+fn limits_of_nginx_become_rules_of_their_places() {
+    let text = "\
+user www;
+http {
+  include /etc/nginx/mime.types;
+  include conf.d/*.conf;
+  map $http_x_plan $limit { default $binary_remote_addr; gold ''; }  # a key for some
+  limit_req_zone $binary_remote_addr zone=one:10m rate=10r/s;
+  limit_req_zone \"$server_name:$http_x_api_key\" zone=keys:1m rate=30r/m;
+  limit_req_zone $limit zone=mapped:1m rate=5r/s;
+  limit_conn_zone $remote_addr zone=conns:1m;
+  upstream app { server 10.0.0.1:80; }
+  limit_conn conns 20;
+  server {
+    server_name shop.example www.shop.example;
+    limit_req zone=one;
+    location / { proxy_pass http://app; }
+    location /api/ {
+      limit_req zone=one burst=20 nodelay;
+      limit_req zone=keys burst=5 delay=2;
+      location = /api/health { limit_req zone=mapped; }
+    }
+    location = /login { limit_req zone=one burst=4; limit_req_dry_run on; }
+    location ~* \\.(png|jpg)$ { limit_req zone=keys; }
+    location @fallback { limit_req zone=keys; }
+  }
+  server {
+    server_name *.cdn.example;
+    location /dl { limit_conn conns 2; limit_rate 100k; }
+    content_by_lua_block { if x then return { 1 } end }
+  }
+}
+";
+    let (yaml, notes) = imported(ImportKind::Nginx, text);
+    assert_eq!(yaml, "\
+# Imported from old.conf.
+version: 1
+namespace: nginx
+
+rules:
+  - name: conns
+    match: { host: [shop.example, www.shop.example] }
+    key: [ip]
+    concurrent: 20
+
+  - name: conns-2
+    match: { when: request.host.endsWith(\".cdn.example\") && !request.path.startsWith(\"/dl\") }
+    key: [ip]
+    concurrent: 20
+
+  - name: one
+    match:
+      host: [shop.example, www.shop.example]
+      when: '!request.path.startsWith(\"/api/\") && request.path != \"/login\" && !request.path.matches(\"(?i)\\\\.(png|jpg)$\")'
+    key: [ip]
+    limit: 10/s
+    algorithm: leaky_bucket
+    queue: 0
+
+  - name: one-2
+    match:
+      host: [shop.example, www.shop.example]
+      path: /api/**
+      when: request.path != \"/api/health\"
+    key: [ip]
+    limit: 10/s
+    burst: 21
+    algorithm: token_bucket
+
+  # Had `delay=2`: what was above waited.
+  - name: keys
+    match:
+      host: [shop.example, www.shop.example]
+      path: /api/**
+      when: request.path != \"/api/health\"
+    key: [host, header.x-api-key]
+    limit: 30/min
+    burst: 6
+    algorithm: token_bucket
+
+  # Was also counted by $limit, which has no counterpart.
+  - name: mapped
+    match: { host: [shop.example, www.shop.example], path: /api/health }
+    key: []
+    limit: 5/s
+    algorithm: leaky_bucket
+    queue: 0
+    mode: shadow
+
+  - name: one-3
+    match: { host: [shop.example, www.shop.example], path: /login }
+    key: [ip]
+    limit: 10/s
+    algorithm: leaky_bucket
+    queue: 4
+    mode: shadow
+
+  - name: keys-2
+    match:
+      host: [shop.example, www.shop.example]
+      when: request.path.matches(\"(?i)\\\\.(png|jpg)$\")
+    key: [host, header.x-api-key]
+    limit: 30/min
+    algorithm: leaky_bucket
+    queue: 0
+
+  - name: conns-3
+    match: { path: /dl/**, when: request.host.endsWith(\".cdn.example\") }
+    key: [ip]
+    concurrent: 2
+");
+    assert_eq!(
+        notes,
+        [
+            "line 4: `conf.d/*.conf` is included, and was not read; import what `nginx -T` prints: it has all files in it",
+            "line 7: a request without one of the key's parts was counted by the others, and is not counted here; give the rule `key_missing` if such requests are to be limited",
+            "line 8: `$limit` (made on line 5) in a key is not carried over: its rule only counts; say with `match`, `when` or `tiers` what it chose by, and take `mode: shadow` away",
+            "line 11: denied requests were answered with 503, and are with 429 here; tell clients that look at the status",
+            "line 11: zone `conns` counted requests of several places together, and each rule counts its own; make one rule of them if the sum matters",
+            "line 14: a regular expression became part of `when`; nginx may have preferred another location to it; check that it means the same: CEL has no look-around and no back-references",
+            "line 17: zone `one` counted requests of several places together, and each rule counts its own; make one rule of them if the sum matters",
+            "line 18: `delay=2` let 2 through at once and the rest of the burst wait; all of it passes at once here; use `algorithm: leaky_bucket` with `queue` if all are to wait",
+            "line 22: a regular expression became part of `when`; nginx may have preferred another location to it; check that it means the same: CEL has no look-around and no back-references",
+            "line 22: zone `keys` counted requests of several places together, and each rule counts its own; make one rule of them if the sum matters",
+            "line 23: the limits of a named location are not carried over; put the limit at the locations that lead to it",
+            "line 27: `limit_rate` limits bytes, and is not carried over; leave it to nginx: Tollgate counts requests",
+            "line 27: location `/dl` also took paths such as `/dlx`, and `/dl/**` does not; name those paths too if there are any"
+        ]
+    );
+    assert_eq!(import(ImportKind::Nginx, "old.conf", text).unwrap().ignored, 7);
+}
+
+#[test]
+fn places_of_nginx_are_where_they_were() {
+    let zone = "limit_req_zone $binary_remote_addr zone=a:1m rate=1r/s; limit_req_status 429;";
+    let cases = [
+        ("limit_req zone=a;", ""),
+        ("server { limit_req zone=a; location /x/ { } }", ""),
+        ("server { location / { limit_req zone=a; } }", ""),
+        ("server { server_name b; limit_req zone=a; }", "host: b"),
+        ("limit_req zone=a; server { server_name b; } server { server_name c; }", ""),
+        (
+            "server { server_name b; limit_req zone=a; } server { server_name c C.d; limit_req zone=a; } server { server_name e; }",
+            "host: [b, c, c.d]",
+        ),
+        (
+            "server { location /x/ { limit_req zone=a; } location = /y { limit_req zone=a; } }",
+            "path: [/x/**, /y]",
+        ),
+        (
+            "server { location /x/ { limit_req zone=a; location /x/y/ { limit_req zone=a burst=1; } } }",
+            "path: /x/**, when: '!request.path.startsWith(\"/x/y/\")'",
+        ),
+        (
+            "limit_req zone=a; server { location /x/ { limit_req zone=a burst=1; location = /x/y { limit_req zone=a; } } }",
+            "when: '!request.path.startsWith(\"/x/\") || request.path == \"/x/y\"'",
+        ),
+        (
+            "server { location /a*b/ { limit_req zone=a; } }",
+            "when: request.path.startsWith(\"/a*b/\")",
+        ),
+        (
+            "server { server_name .b.c; limit_req zone=a; }",
+            "when: request.host == \"b.c\" || request.host.endsWith(\".b.c\")",
+        ),
+    ];
+    for (text, place) in cases {
+        let rules = rules(ImportKind::Nginx, &format!("{zone} {text}"));
+        // The rule without a burst, if there are two.
+        let rule = rules.split("- name").find(|rule| rule.contains("queue: 0")).unwrap_or_default();
+        let found = rule.lines().find_map(|line| line.trim().strip_prefix("match: "));
+        let expected = (!place.is_empty()).then(|| format!("{{ {place} }}"));
+        assert_eq!(found, expected.as_deref(), "{text}\n{rules}");
+    }
+}
+
+#[test]
+fn keys_of_nginx_become_attributes() {
+    let cases = [
+        ("$remote_addr", "ip"),
+        ("$binary_remote_addr$binary_remote_addr", "ip"),
+        ("$host", "host"),
+        ("${arg_user}x", "query.user"),
+        ("$http_X_Key", "header.x-key"),
+        ("$jwt_claim_sub", "claims.sub"),
+        ("everybody", ""),
+        ("'$request_method $uri'", "method, path"),
+    ];
+    for (key, expected) in cases {
+        let text =
+            format!("limit_conn_zone {key} zone=a:1m; limit_conn_status 429; limit_conn a 3;");
+        let expected = format!("  - name: a\n    key: [{expected}]\n    concurrent: 3\n");
+        assert_eq!(rules(ImportKind::Nginx, &text), expected, "{key}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_with_its_place() {
+    let cases = [
+        (ImportKind::Envoy, "domain: [", "old.conf:1:"),
+        (ImportKind::Envoy, "descriptors: []", "has no `domain`"),
+        (ImportKind::Envoy, "domain: a\ndescriptors: [{ key: '' }]", "old.conf:2:22"),
+        (ImportKind::Envoy, "domain: a\ndescriptors:\n  - value: b", "has no `key`"),
+        (
+            ImportKind::Envoy,
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limit: { unit: hour }",
+            "has no `requests_per_unit`",
+        ),
+        (
+            ImportKind::Envoy,
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limit: { unit: eon, requests_per_unit: 1 }",
+            "old.conf:4:25",
+        ),
+        (ImportKind::Envoy, "domain: a", "no limits"),
+        (limitador(None), "a: b", "must be a list"),
+        (limitador(None), "[]", "no limits"),
+        (
+            limitador(None),
+            "- { namespace: a, max_value: 1, seconds: 0 }",
+            "nothing fits into no time",
+        ),
+        (limitador(None), "- { namespace: a, max_value: -1, seconds: 1 }", "old.conf:1:30"),
+        (limitador(None), "- { max_value: 1, seconds: 1 }", "has no `namespace`"),
+        (ImportKind::Nginx, "http { server {", "this block is not closed"),
+        (ImportKind::Nginx, "a b\n}", "old.conf:1:1"),
+        (ImportKind::Nginx, "a \"b;", "old.conf:1:3"),
+        (ImportKind::Nginx, "}", "no block to close"),
+        (ImportKind::Nginx, "a", "put a `;` behind it"),
+        (ImportKind::Nginx, "{ }", "a block has no name"),
+        (ImportKind::Nginx, "limit_req zone=a;", "made nowhere"),
+        (ImportKind::Nginx, "limit_req burst=3;", "has no zone"),
+        (ImportKind::Nginx, "limit_conn a many;", "needs a zone and a number"),
+        (ImportKind::Nginx, "limit_req_zone $a zone=b:1m rate=5/s;", "that is none"),
+        (ImportKind::Nginx, "worker_processes 4;", "no limits"),
+    ];
+    for (kind, text, expected) in cases {
+        let error = refused(kind, text);
+        assert!(error.contains(expected), "{text}\n{error}");
+    }
+}
+
+#[test]
+fn depth_and_length_have_bounds() {
+    let deep = format!("{}{}", "a {".repeat(100_000), "}".repeat(100_000));
+    assert!(refused(ImportKind::Nginx, &deep).contains("nested too deep"));
+    let long = "a;".repeat(1_000_000);
+    assert!(refused(ImportKind::Nginx, &long).contains("too much"));
+    let places = "location /a/ { limit_req zone=a; }".repeat(1001);
+    assert!(refused(ImportKind::Nginx, &places).contains("more than 1000"));
+    let many: String = (0..2000)
+        .map(|at| {
+            format!("  - {{ key: k{at}, rate_limit: {{ unit: day, requests_per_unit: 1 }} }}\n")
+        })
+        .collect();
+    assert_eq!(
+        rules(ImportKind::Envoy, &format!("domain: a\ndescriptors:\n{many}"))
+            .matches("limit: 1/d")
+            .count(),
+        2000
+    );
+}
+
+const WORDS: [&str; 40] = [
+    "domain: a\n",
+    "descriptors:\n",
+    "  - key: b\n",
+    "    value: c*\n",
+    "    rate_limit: { unit: day, requests_per_unit: 7 }\n",
+    "    descriptors:\n",
+    "      - key: d\n",
+    "        rate_limit: { unlimited: true }\n",
+    "    shadow_mode: true\n",
+    "- namespace: a\n",
+    "  max_value: 3\n",
+    "  seconds: 60\n",
+    "  conditions: [\"a == 'b'\"]\n",
+    "  variables: [c]\n",
+    "  conditions: [x]\n",
+    "  name: \"# \\n: \"\n",
+    "http {",
+    "server {",
+    "location /a/ {",
+    "location = /b {",
+    "location ~ [ {",
+    "}",
+    "}",
+    "}",
+    ";",
+    "limit_req_zone $a zone=z:1m rate=1r/s;",
+    "limit_req_zone $remote_addr zone=y:1m rate=9r/m;",
+    "limit_conn_zone $uri zone=x:1m;",
+    "limit_req zone=z;",
+    "limit_req zone=y burst=3;",
+    "limit_req zone=y burst=3 delay=1;",
+    "limit_conn x 3;",
+    "server_name a *.b ~c;",
+    "limit_req_dry_run on;",
+    "map $b $a {",
+    "'",
+    "\"",
+    "# c\n",
+    "$",
+    "é",
+];
+
+proptest! {
+    #[test]
+    fn any_text_is_imported_or_refused(text in "[ -~\\n\u{e9}{}$;#'\"]{0,120}", kind in 0..3usize) {
+        let kind = ImportKind::of(ImportKind::NAMES[kind]).unwrap();
+        if let Err(error) = import(kind, "a", &text) {
+            prop_assert!(!error.to_string().is_empty());
+        }
+    }
+
+    #[test]
+    fn any_words_are_imported_or_refused(words in prop::collection::vec(prop::sample::select(&WORDS[..]), 0..30), kind in 0..3usize) {
+        let kind = ImportKind::of(ImportKind::NAMES[kind]).unwrap();
+        if let Ok(imported) = import(kind, "a", &words.concat()) {
+            let again = format(&Source::new("a.yaml", imported.yaml.as_str()));
+            prop_assert_eq!(again, Ok(imported.yaml));
+        }
+    }
+
+    #[test]
+    fn any_names_make_a_file_that_can_be_read(name in "\\PC{0,20}", value in "\\PC{0,20}", key in "\\PC{1,20}") {
+        let quoted = crate::fmt::scalar::double_quoted;
+        let text = format!(
+            "domain: {}\ndescriptors:\n  - key: {}\n    value: {}\n    rate_limit: {{ unit: day, requests_per_unit: 1, name: {} }}\n",
+            quoted(&name), quoted(&key), quoted(&value), quoted(&name),
+        );
+        let yaml = import(ImportKind::Envoy, &name, &text).unwrap().yaml;
+        let again = format(&Source::new("a.yaml", yaml.as_str()));
+        prop_assert_eq!(again, Ok(yaml));
+    }
+}
