@@ -56,42 +56,7 @@ rules:
 
 #[test]
 fn what_is_canonical_stays_as_it_is() {
-    let text = "\
-# Rules of the shop.
-
-version: 1
-client_ip: { trusted_proxies: [10.0.0.0/8], header: x-forwarded-for, ipv6_host: 64 }
-tiers: { from: claims.plan, known: [free, pro], else: free }
-
-defaults:        # any rule may override these
-  mode: enforce  # enforce, shadow or off
-  consistency: shared
-
-rules:
-  - name: per-user
-    match: { path: /v1/**, method: [POST, PUT] }
-    key: [user]
-    limit: { free: 100/min, pro: 10k/min }
-
-    cost: { graphql: { depth: 10, list: 20 } }
-    warn_at: [80%, 95%]
-    deny: { message: \"Too many: try again in {retry_after}.\" }
-
-  # Everybody together.
-  - name: all
-    match: { path: \"*\", when: \"!('x' in request.headers)\" }
-    key: []
-    limit: 50/s
-    # queue: 200
-
-  # More to come.
-
-tests:
-  - name: it denies
-    given: { request: GET /v1/items user=u1, times: 101, over: 1s }
-    expect: { allowed: 100, retry_after: <= 1s }
-";
-    assert_eq!(formatted(text), text);
+    assert_eq!(formatted(CANONICAL), CANONICAL);
 }
 
 #[test]
@@ -174,6 +139,42 @@ fn json_stays_json_and_toml_is_left_alone() {
     assert_eq!(code("a.yaml", "a: ["), "syntax");
     assert_eq!(code("a.yaml", &format!("? {}\n: b", "a".repeat(2000))), "not-formatted");
 }
+
+const CANONICAL: &str = "\
+# Rules of the shop.
+
+version: 1
+client_ip: { trusted_proxies: [10.0.0.0/8], header: x-forwarded-for, ipv6_host: 64 }
+tiers: { from: claims.plan, known: [free, pro], else: free }
+
+defaults:        # any rule may override these
+  mode: enforce  # enforce, shadow or off
+  consistency: shared
+
+rules:
+  - name: per-user
+    match: { path: /v1/**, method: [POST, PUT] }
+    key: [user]
+    limit: { free: 100/min, pro: 10k/min }
+
+    cost: { graphql: { depth: 10, list: 20 } }
+    warn_at: [80%, 95%]
+    deny: { message: \"Too many: try again in {retry_after}.\" }
+
+  # Everybody together.
+  - name: all
+    match: { path: \"*\", when: \"!('x' in request.headers)\" }
+    key: []
+    limit: 50/s
+    # queue: 200
+
+  # More to come.
+
+tests:
+  - name: it denies
+    given: { request: GET /v1/items user=u1, times: 101, over: 1s }
+    expect: { allowed: 100, retry_after: <= 1s }
+";
 
 /// A piece of YAML with comments of its own number at every line.
 fn tree() -> impl Strategy<Value = Vec<String>> {
@@ -280,6 +281,22 @@ proptest! {
             let once = once.unwrap();
             let twice = format(&Source::new("a.yaml", once.as_str()));
             prop_assert_eq!(twice.as_ref(), Ok(&once), "{:?}", text);
+        }
+    }
+
+    #[test]
+    fn any_change_to_a_good_file_is_formatted_or_refused(
+        at in 0..CANONICAL.len(), cut in 0..9usize, with in "[ -~\\n#:]{0,4}",
+    ) {
+        let end = (at + cut).min(CANONICAL.len());
+        let text = format!("{}{with}{}", &CANONICAL[..at], &CANONICAL[end..]);
+        let source = Source::new("a.yaml", text.as_str());
+        if Document::parse(&source).is_ok() {
+            let once = format(&source);
+            prop_assert!(once.is_ok(), "{}", text);
+            let once = once.unwrap();
+            let twice = format(&Source::new("a.yaml", once.as_str()));
+            prop_assert_eq!(twice.as_ref(), Ok(&once), "{}", text);
         }
     }
 }

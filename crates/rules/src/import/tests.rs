@@ -28,43 +28,7 @@ fn refused(kind: ImportKind, text: &str) -> String {
 
 #[test]
 fn descriptors_of_envoy_become_alternatives() {
-    let text = "\
-domain: shop
-descriptors:
-  - key: plan
-    value: pro
-    rate_limit: { unit: minute, requests_per_unit: 600 }
-    descriptors:
-      - key: user
-        rate_limit: { unit: second, requests_per_unit: 20, name: pro-user }
-        shadow_mode: true
-  - key: plan
-    rate_limit: { unit: MINUTE, requests_per_unit: 60 }
-  - key: plan
-    value: trial*
-    rate_limit: { unit: hour, requests_per_unit: 10 }
-  - key: plan
-    value: staff
-  - key: plan
-    value: edu*
-    share_threshold: true
-    rate_limit: { unit: day, requests_per_unit: 9 }
-  - key: remote_address
-    rate_limit:
-      unit: month
-      requests_per_unit: 5000
-      replaces: [{ name: pro-user }]
-  - key: method
-    value: POST
-    rate_limit: { unit: second, requests_per_unit: 5 }
-    colour: red
-  - key: method
-    value: DELETE
-    quota_mode: true
-    detailed_metric: true
-    rate_limit: { unit: second, requests_per_unit: 0 }
-";
-    let (yaml, notes) = imported(ImportKind::Envoy, text);
+    let (yaml, notes) = imported(ImportKind::Envoy, ENVOY);
     assert_eq!(
         yaml,
         "\
@@ -164,25 +128,7 @@ descriptors:
 
 #[test]
 fn limits_of_limitador_become_rules() {
-    let text = "\
-- namespace: shop
-  max_value: 10
-  seconds: 60
-  conditions: [\"req.method == 'POST'\", \"descriptors[0]['plan'] != 'staff'\"]
-  variables: [user_id]
-- namespace: shop
-  name: Slow things
-  max_value: 5
-  seconds: 900
-  conditions:
-    - descriptors[0].path.startsWith('/slow')
-    - descriptors[1].x == 'y'
-  variables: [\"descriptors[0].account\", \"size(x)\"]
-- namespace: other
-  max_value: 1
-  seconds: 90
-";
-    let (yaml, notes) = imported(limitador(Some("shop")), text);
+    let (yaml, notes) = imported(limitador(Some("shop")), LIMITADOR);
     assert_eq!(
         yaml,
         "\
@@ -216,47 +162,15 @@ rules:
         ]
     );
     let other = "  - name: all\n    key: []\n    limit: 1/90s\n    algorithm: fixed_window\n";
-    assert_eq!(rules(limitador(Some("other")), text), other);
+    assert_eq!(rules(limitador(Some("other")), LIMITADOR), other);
     let choose = "choose one of the namespaces in this file: other, shop";
-    assert_eq!(refused(limitador(None), text), choose);
-    assert_eq!(refused(limitador(Some("third")), text), choose);
+    assert_eq!(refused(limitador(None), LIMITADOR), choose);
+    assert_eq!(refused(limitador(Some("third")), LIMITADOR), choose);
 }
 
 #[test]
 fn limits_of_nginx_become_rules_of_their_places() {
-    let text = "\
-user www;
-http {
-  include /etc/nginx/mime.types;
-  include conf.d/*.conf;
-  map $http_x_plan $limit { default $binary_remote_addr; gold ''; }  # a key for some
-  limit_req_zone $binary_remote_addr zone=one:10m rate=10r/s;
-  limit_req_zone \"$server_name:$http_x_api_key\" zone=keys:1m rate=30r/m;
-  limit_req_zone $limit zone=mapped:1m rate=5r/s;
-  limit_conn_zone $remote_addr zone=conns:1m;
-  upstream app { server 10.0.0.1:80; }
-  limit_conn conns 20;
-  server {
-    server_name shop.example www.shop.example;
-    limit_req zone=one;
-    location / { proxy_pass http://app; }
-    location /api/ {
-      limit_req zone=one burst=20 nodelay;
-      limit_req zone=keys burst=5 delay=2;
-      location = /api/health { limit_req zone=mapped; }
-    }
-    location = /login { limit_req zone=one burst=4; limit_req_dry_run on; }
-    location ~* \\.(png|jpg)$ { limit_req zone=keys; }
-    location @fallback { limit_req zone=keys; }
-  }
-  server {
-    server_name *.cdn.example;
-    location /dl { limit_conn conns 2; limit_rate 100k; }
-    content_by_lua_block { if x then return { 1 } end }
-  }
-}
-";
-    let (yaml, notes) = imported(ImportKind::Nginx, text);
+    let (yaml, notes) = imported(ImportKind::Nginx, NGINX);
     assert_eq!(yaml, "\
 # Imported from old.conf.
 version: 1
@@ -352,7 +266,7 @@ rules:
             "line 27: location `/dl` also took paths such as `/dlx`, and `/dl/**` does not; name those paths too if there are any"
         ]
     );
-    assert_eq!(import(ImportKind::Nginx, "old.conf", text).unwrap().ignored, 7);
+    assert_eq!(import(ImportKind::Nginx, "old.conf", NGINX).unwrap().ignored, 7);
 }
 
 #[test]
@@ -485,6 +399,95 @@ fn depth_and_length_have_bounds() {
     );
 }
 
+const ENVOY: &str = "\
+domain: shop
+descriptors:
+  - key: plan
+    value: pro
+    rate_limit: { unit: minute, requests_per_unit: 600 }
+    descriptors:
+      - key: user
+        rate_limit: { unit: second, requests_per_unit: 20, name: pro-user }
+        shadow_mode: true
+  - key: plan
+    rate_limit: { unit: MINUTE, requests_per_unit: 60 }
+  - key: plan
+    value: trial*
+    rate_limit: { unit: hour, requests_per_unit: 10 }
+  - key: plan
+    value: staff
+  - key: plan
+    value: edu*
+    share_threshold: true
+    rate_limit: { unit: day, requests_per_unit: 9 }
+  - key: remote_address
+    rate_limit:
+      unit: month
+      requests_per_unit: 5000
+      replaces: [{ name: pro-user }]
+  - key: method
+    value: POST
+    rate_limit: { unit: second, requests_per_unit: 5 }
+    colour: red
+  - key: method
+    value: DELETE
+    quota_mode: true
+    detailed_metric: true
+    rate_limit: { unit: second, requests_per_unit: 0 }
+";
+
+const LIMITADOR: &str = "\
+- namespace: shop
+  max_value: 10
+  seconds: 60
+  conditions: [\"req.method == 'POST'\", \"descriptors[0]['plan'] != 'staff'\"]
+  variables: [user_id]
+- namespace: shop
+  name: Slow things
+  max_value: 5
+  seconds: 900
+  conditions:
+    - descriptors[0].path.startsWith('/slow')
+    - descriptors[1].x == 'y'
+  variables: [\"descriptors[0].account\", \"size(x)\"]
+- namespace: other
+  max_value: 1
+  seconds: 90
+";
+
+const NGINX: &str = "\
+user www;
+http {
+  include /etc/nginx/mime.types;
+  include conf.d/*.conf;
+  map $http_x_plan $limit { default $binary_remote_addr; gold ''; }  # a key for some
+  limit_req_zone $binary_remote_addr zone=one:10m rate=10r/s;
+  limit_req_zone \"$server_name:$http_x_api_key\" zone=keys:1m rate=30r/m;
+  limit_req_zone $limit zone=mapped:1m rate=5r/s;
+  limit_conn_zone $remote_addr zone=conns:1m;
+  upstream app { server 10.0.0.1:80; }
+  limit_conn conns 20;
+  server {
+    server_name shop.example www.shop.example;
+    limit_req zone=one;
+    location / { proxy_pass http://app; }
+    location /api/ {
+      limit_req zone=one burst=20 nodelay;
+      limit_req zone=keys burst=5 delay=2;
+      location = /api/health { limit_req zone=mapped; }
+    }
+    location = /login { limit_req zone=one burst=4; limit_req_dry_run on; }
+    location ~* \\.(png|jpg)$ { limit_req zone=keys; }
+    location @fallback { limit_req zone=keys; }
+  }
+  server {
+    server_name *.cdn.example;
+    location /dl { limit_conn conns 2; limit_rate 100k; }
+    content_by_lua_block { if x then return { 1 } end }
+  }
+}
+";
+
 const WORDS: [&str; 40] = [
     "domain: a\n",
     "descriptors:\n",
@@ -541,6 +544,20 @@ proptest! {
     fn any_words_are_imported_or_refused(words in prop::collection::vec(prop::sample::select(&WORDS[..]), 0..30), kind in 0..3usize) {
         let kind = ImportKind::of(ImportKind::NAMES[kind]).unwrap();
         if let Ok(imported) = import(kind, "a", &words.concat()) {
+            let again = format(&Source::new("a.yaml", imported.yaml.as_str()));
+            prop_assert_eq!(again, Ok(imported.yaml));
+        }
+    }
+
+    #[test]
+    fn any_change_to_a_good_file_is_imported_or_refused(
+        kind in 0..3usize, at in 0..2000usize, cut in 0..9usize, with in "[ -~\\n]{0,4}",
+    ) {
+        let good = [ENVOY, LIMITADOR, NGINX][kind];
+        let at = at % good.len();
+        let end = (at + cut).min(good.len());
+        let kind = [ImportKind::Envoy, limitador(Some("shop")), ImportKind::Nginx][kind].clone();
+        if let Ok(imported) = import(kind, "a", &format!("{}{with}{}", &good[..at], &good[end..])) {
             let again = format(&Source::new("a.yaml", imported.yaml.as_str()));
             prop_assert_eq!(again, Ok(imported.yaml));
         }
