@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{Anchor, Limit, LimitError};
-use tollgate_local::{Clock, Concurrency, Counters, KeyHash, KeyMap};
+use tollgate_core::{Anchor, Limit, LimitError, Tick};
+use tollgate_local::{Clock, Concurrency, Counters, KeyHash, KeyMap, Past};
 use tollgate_rules::{Attribute, Facts, Rule, RuleSet};
 
 use crate::engine::Engine;
@@ -114,8 +114,10 @@ impl<C: Clock> Making<'_, C> {
         let Engine { table, seed, .. } = self.engine;
         let salt = seed.salt(self.engine.next_salt());
         let builder = Counters::builder(table, limit, self.now, salt).among(self.among);
-        let _ = old;
-        Arc::new(builder.build())
+        Arc::new(match old {
+            Some(old) => builder.following(Arc::clone(old) as Arc<dyn Past>, self.now.tick).build(),
+            None => builder.build(),
+        })
     }
 
     fn slots(&self, rule: &Rule, old: Option<&Arc<Counted>>) -> Result<Box<[Slots]>, LimitError> {
@@ -139,5 +141,37 @@ impl<C: Clock> Making<'_, C> {
             Some((key, u32::try_from(number).ok()?))
         };
         KeyMap::new(rule.overrides().filter_map(hash))
+    }
+}
+
+/// What a key had spent under the limits that a rule had before: it has one of them, and if it has
+/// gone from one to another, the most counts.
+impl Past for Counted {
+    fn spent(&self, key: KeyHash, at: Tick) -> u64 {
+        self.all_of(key).map(|counters| counters.spent(key, at)).max().unwrap_or(0)
+    }
+
+    fn forget(&self, key: KeyHash, now: Tick) -> bool {
+        // Each of them, also after one that cannot.
+        self.all_of(key).fold(true, |all, counters| counters.forget(key, now) & all)
+    }
+
+    fn log(&self, key: KeyHash, at: Tick) -> Option<tollgate_core::Log> {
+        let most = self.all_of(key).max_by_key(|counters| counters.spent(key, at))?;
+        most.log(key, at)
+    }
+
+    fn shorten(&self, changes: usize, now: Tick) {
+        for (_, counters) in &self.limits {
+            counters.shorten(changes, now);
+        }
+    }
+}
+
+impl Counted {
+    fn all_of(&self, key: KeyHash) -> impl Iterator<Item = &Arc<Counters>> {
+        let overridden = self.overridden.get(key).map(|number| self.own + number as usize);
+        let overridden = overridden.and_then(|at| self.limits.get(at));
+        self.limits[..self.own].iter().chain(overridden).map(|(_, counters)| counters)
     }
 }
