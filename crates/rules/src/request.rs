@@ -90,6 +90,31 @@ impl<'a> Request<'a> {
         self
     }
 
+    /// The same request for the same path in its usual form, which is what rules should see: a
+    /// server takes `/v1/../%6Cogin` for `/login`, and so nobody goes around a rule by writing it
+    /// differently. Letters, digits and signs are not escaped, dots are followed, slashes stand
+    /// alone. `room` is written to only if something changes.
+    ///
+    /// ```
+    /// # use tollgate_rules::Request;
+    /// let mut room = String::new();
+    /// let request = Request::new("POST", "/v1/..//%6Cogin?next=/");
+    /// assert_eq!(request.normal(&mut room).path(), "/login");
+    /// assert_eq!(Request::new("GET", "/a%2fb%20c").normal(&mut room).path(), "/a%2Fb%20c");
+    /// ```
+    #[must_use]
+    pub fn normal<'b>(&self, room: &'b mut String) -> Request<'b>
+    where
+        'a: 'b,
+    {
+        if is_normal(self.path) {
+            return *self;
+        }
+        room.clear();
+        write_normal(self.path, room);
+        Request { path: room, ..*self }
+    }
+
     /// The method.
     ///
     /// ```
@@ -202,5 +227,107 @@ impl<'a> Request<'a> {
     /// ```
     pub const fn every_attribute(&self) -> &'a [(&'a str, &'a str)] {
         self.attributes
+    }
+}
+
+/// Most paths are.
+fn is_normal(path: &str) -> bool {
+    let mut before = 0;
+    !path.bytes().any(|byte| {
+        let odd = byte == b'%' || (before == b'/' && matches!(byte, b'/' | b'.'));
+        before = byte;
+        odd
+    })
+}
+
+fn write_normal(path: &str, normal: &mut String) {
+    for segment in path.split('/') {
+        let start = normal.len();
+        normal.push('/');
+        write_unescaped(segment, normal);
+        match &normal[start..] {
+            "/" | "/." => normal.truncate(start),
+            "/.." => {
+                let parent = normal[..start].rfind('/').unwrap_or(0);
+                normal.truncate(parent);
+            }
+            _ => {}
+        }
+    }
+    if normal.is_empty() {
+        normal.push('/');
+    }
+}
+
+/// Writes a segment whose signs stand for themselves; what must be escaped stays so.
+fn write_unescaped(segment: &str, normal: &mut String) {
+    let mut rest = segment;
+    while let Some((before, after)) = rest.split_once('%') {
+        normal.push_str(before);
+        let code = after.get(..2).filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let Some(code) = code else {
+            normal.push('%');
+            rest = after;
+            continue;
+        };
+        match u8::from_str_radix(code, 16) {
+            Ok(byte) if byte.is_ascii_graphic() && !matches!(byte, b'/' | b'%' | b'?' | b'#') => {
+                normal.push(char::from(byte));
+            }
+            _ => {
+                normal.push('%');
+                normal.push_str(&code.to_ascii_uppercase());
+            }
+        }
+        rest = &after[2..];
+    }
+    normal.push_str(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn normal(path: &str) -> String {
+        Request::new("GET", path).normal(&mut String::new()).path().to_owned()
+    }
+
+    #[test]
+    fn one_path_is_one_path_however_it_is_written() {
+        for (written, path) in [
+            ("/login", "/login"),
+            ("/%6c%6Fgin", "/login"),
+            ("//login", "/login"),
+            ("/./login", "/login"),
+            ("/a/../login", "/login"),
+            ("/../../login", "/login"),
+            ("/%2e%2E/login", "/login"),
+            ("/a/%2e./login", "/login"),
+            ("/", "/"),
+            ("/..", "/"),
+            ("/a/b/..", "/a"),
+            ("/a%2Fb", "/a%2Fb"),
+            ("/a%2fb", "/a%2Fb"),
+            ("/100%", "/100%"),
+            ("/100%zz%4", "/100%zz%4"),
+            ("/%c3%a9", "/%C3%A9"),
+            ("/.well-known/x", "/.well-known/x"),
+        ] {
+            assert_eq!(normal(written), path, "{written}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_normal_stays_as_it_is(path in "(/|%2e|%2E|[.]|a|%61|%2f|%25|%20){0,30}") {
+            let path = format!("/{path}");
+            let once = normal(&path);
+            prop_assert!(once.len() <= path.len());
+            let dots = |segment: &str| segment == "." || segment == "..";
+            prop_assert!(once.starts_with('/') && !once.split('/').any(dots), "{}", once);
+            prop_assert!(!once.contains("//"), "{}", once);
+            prop_assert_eq!(normal(&once), once);
+        }
     }
 }

@@ -52,7 +52,9 @@ impl<C: Clock> Engine<C> {
 
     fn ask(&self, active: &Active, request: &Request<'_>, intent: Intent) -> Said {
         let rules = active.rules();
-        let facts = Facts::new(rules, request, None);
+        let mut room = String::new();
+        let request = request.normal(&mut room);
+        let facts = Facts::new(rules, &request, None);
         let mut all: Each<Met<'_>> = Each::new();
         rules.each_matching(&facts, |number, rule| {
             // A request that lacks a part of the key does not meet the rule.

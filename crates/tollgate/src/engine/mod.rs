@@ -149,7 +149,9 @@ impl<C: Clock> Engine<C> {
     /// ```
     pub fn report(&self, ruling: Ruling, request: &Request<'_>, outcome: &Outcome<'_>) {
         let rules = ruling.active().rules();
-        let facts = Facts::new(rules, request, None);
+        let mut room = String::new();
+        let request = request.normal(&mut room);
+        let facts = Facts::new(rules, &request, None);
         for reserved in ruling.reserved() {
             if !rules.rules()[reserved.rule].counts(&facts, outcome) {
                 reserved.counters.undo(reserved.key, reserved.cost, reserved.at, &self.clock);
