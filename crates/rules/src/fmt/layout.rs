@@ -156,7 +156,8 @@ impl<'a> Builder<'a> {
 
     fn group(&mut self, node: &'a Node, scope: Scope) -> Item<'a> {
         let flow = scope.flow || self.is_flow(node);
-        let column = column(self.text, self.first_mark(node));
+        // Within brackets columns mean nothing, and lines may be as long as the file.
+        let column = if flow { 0 } else { column(self.text, self.first_mark(node)) };
         let one_line = flow && !self.text[node.span.clone()].contains(['\n', '\r']);
         let mut group = Group { inline: flow, one_line, ..Group::empty(&node.value) };
         let limit = if flow { node.span.end.min(scope.limit) } else { scope.limit };
