@@ -19,6 +19,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Suite {
     /// Decisions in one process: time, throughput and memory.
     Local(Options),
+    /// Decisions by rules: matching, overrides, loading, exchanging rules under load.
+    Rules(Options),
     /// Measures the memory of one limiter in this process; the runner calls itself with it.
     #[command(hide = true)]
     Footprint { limiter: Limiter, keys: usize },

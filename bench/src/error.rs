@@ -32,6 +32,10 @@ pub(crate) enum BenchError {
     #[error("tollgate: {0}")]
     Ours(#[from] tollgate::Error),
 
+    /// A rule file of the suite is no good; a mistake in the suite.
+    #[error("{0}")]
+    Rules(String),
+
     /// The system gave no memory for the floor.
     #[error("mapping memory: {0}")]
     Memory(std::io::Error),

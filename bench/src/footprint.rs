@@ -8,6 +8,9 @@ use std::process::Command;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use tollgate::rules::{Files, Source};
+use tollgate::{Engine, RuleSet};
+
 use crate::error::BenchError;
 use crate::keys;
 use crate::subject::{Algorithm, Allowance, Governor, Ours, Subject, Throttlecrab};
@@ -18,6 +21,8 @@ pub(crate) enum Limiter {
     Tollgate,
     Governor,
     Throttlecrab,
+    /// Not keys, but limits of single keys.
+    Overrides,
 }
 
 /// What a limiter full of live keys takes.
@@ -61,8 +66,30 @@ pub(crate) fn here(limiter: Limiter, keys: usize) -> Result<Footprint, BenchErro
         }
         Limiter::Governor => (filled(&mut Governor::<u64>::new(allowance)?, keys)?, 0),
         Limiter::Throttlecrab => (filled(&mut Throttlecrab::new(allowance, keys), keys)?, 0),
+        Limiter::Overrides => {
+            let engine = overridden(keys)?;
+            let after = resident_bytes()?;
+            drop(engine);
+            (after, 0)
+        }
     };
     Ok(Footprint { bytes: after.saturating_sub(before), overflowed })
+}
+
+/// An engine with so many keys that have limits of their own.
+fn overridden(keys: usize) -> Result<Engine, BenchError> {
+    struct Lines(usize);
+    impl Files for Lines {
+        fn read(&self, _: &str) -> std::io::Result<String> {
+            let line = |index| format!("{},{}M/day\n", keys::text(index), 1 + index % 99);
+            Ok((0..self.0).map(line).collect())
+        }
+    }
+    let text = "rules: [{ name: a, key: [user], limit: 1G/day, overrides: overrides.csv }]";
+    let source = Source::new("rules.yaml", text);
+    let rules = RuleSet::read(&source, &Lines(keys))
+        .map_err(|report| BenchError::Rules(report.to_text(&source)))?;
+    Ok(Engine::builder(rules).keys(1_000).build()?)
 }
 
 /// Resident memory after every key was seen once, while the limiter is still alive.

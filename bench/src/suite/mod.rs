@@ -1,6 +1,7 @@
 //! The suites: each measures one part of Tollgate against its peers.
 
 pub(crate) mod local;
+pub(crate) mod rules;
 
 use std::time::Duration;
 

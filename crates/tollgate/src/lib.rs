@@ -100,6 +100,9 @@ pub use tollgate_local::{
     WaitError,
 };
 
+/// Rules in all detail: reading, checking and matching them.
+#[cfg(feature = "rules")]
+pub use tollgate_rules as rules;
 #[cfg(feature = "rules")]
 pub use tollgate_rules::{Mode, Outcome, Request, RuleSet};
 

@@ -124,7 +124,7 @@ impl<C: Clock> EngineBuilder<C> {
             clock,
             salts: AtomicU64::new(0),
             failures: AtomicU64::new(0),
-            exchanging: Mutex::default(),
+            retired: Mutex::default(),
         };
         engine.exchange(rules)?;
         Ok(engine)

@@ -50,7 +50,8 @@ pub struct Engine<C = SystemClock> {
     /// No two counters of an engine have the same salt, also not of rules that are gone.
     salts: AtomicU64,
     failures: AtomicU64,
-    exchanging: Mutex<()>,
+    /// Versions that requests under way may still hold.
+    retired: Mutex<Vec<Arc<Active>>>,
 }
 
 impl<C: Clock> Engine<C> {
@@ -99,10 +100,14 @@ impl<C: Clock> Engine<C> {
     /// If a rule asks for what cannot be kept. The old rules then stay in force.
     pub fn exchange(&self, rules: RuleSet) -> Result<(), Error> {
         // One at a time, so that no counters are succeeded twice.
-        let _one = self.exchanging.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.active.load_full();
         let new = Active::succeeding(self, rules, Some(&old))?;
         self.active.store(Arc::new(new));
+        retired.push(old);
+        // To drop thousands of counters takes a while. Whoever decides must not be the last to
+        // hold them, so that is done here, for all that nobody holds any more.
+        retired.retain(|old| Arc::strong_count(old) > 1);
         Ok(())
     }
 

@@ -1,0 +1,110 @@
+//! What rules add to a decision.
+
+use tollgate::{Engine, Limit, Limiter};
+
+use super::file::{self, Client};
+use crate::error::BenchError;
+use crate::footprint::{self, Limiter as Measured};
+use crate::keys;
+use crate::measure::Contender;
+use crate::report::{Reach, Row, Unit, count_of};
+use crate::suite::Session;
+
+const FEW: usize = 10;
+const MANY: usize = 10_000;
+
+pub(super) fn run(session: &mut Session) -> Result<(), BenchError> {
+    let size = session.scale.medium;
+    let name = |what: &str| format!("{} clients, {what}", count_of(size));
+    let few = name("10 rules of which 3 apply, over one bare decision");
+    let many = name("10,000 rules of which 3 apply, over 10 rules");
+    let overridden = name("every second with a limit of its own, over none");
+    if session.wants_any([&few, &many, &overridden]) {
+        decide(session, size, [few, many, overridden])?;
+    }
+    memory(session)
+}
+
+fn decide(session: &mut Session, size: usize, names: [String; 3]) -> Result<(), BenchError> {
+    session.progress.say("making clients and rules");
+    let clients = Client::all(size);
+    let visits: Vec<&Client> =
+        keys::visiting_order(size).into_iter().map(|index| &clients[index as usize]).collect();
+    let ten = file::engine(file::rules(&file::text(FEW, ""))?, &clients)?;
+    let [few, many, overridden] = names;
+    if session.wants(&few) {
+        let bare = bare(&clients)?;
+        let check =
+            |chunk: &[&Client]| count(chunk, |client| bare.check(client.user()).is_allowed());
+        let sides = [rules(&ten, &visits), Contender::new("bare", &visits, check).intending(1.0)];
+        let [ours, bare] = session.measure(&few, sides)?;
+        let row = Row::against(
+            few,
+            Unit::NanosPerDecision,
+            ours.nanos,
+            ("one bare decision", bare.nanos),
+        );
+        session.add(row.promising(Reach::Within(4.0)));
+    }
+    if session.wants(&many) {
+        let engine = file::engine(file::rules(&file::text(MANY, ""))?, &clients)?;
+        let sides = [rules(&engine, &visits), rules(&ten, &visits)];
+        let [ours, ten] = session.measure(&many, sides)?;
+        let row = Row::against(many, Unit::NanosPerDecision, ours.nanos, ("10 rules", ten.nanos));
+        session.add(row.promising(Reach::Within(1.5)));
+    }
+    if session.wants(&overridden) {
+        let overrides = overrides(clients.iter().step_by(2).map(|client| client.user().as_str()));
+        let engine = file::engine(file::rules(&file::text(FEW, &overrides))?, &clients)?;
+        let sides = [rules(&engine, &visits), rules(&ten, &visits)];
+        let [ours, none] = session.measure(&overridden, sides)?;
+        let row = Row::against(
+            overridden,
+            Unit::NanosPerDecision,
+            ours.nanos,
+            ("no overrides", none.nanos),
+        );
+        session.add(row.promising(Reach::Within(1.3)));
+    }
+    Ok(())
+}
+
+/// What single keys have, as a rule file says it.
+pub(crate) fn overrides<'a>(keys: impl Iterator<Item = &'a str>) -> String {
+    let lines: Vec<_> =
+        keys.enumerate().map(|(n, key)| format!("{key}: {}M/day", 900 + n % 99)).collect();
+    format!(", overrides: {{ {} }}", lines.join(", "))
+}
+
+fn memory(session: &mut Session) -> Result<(), BenchError> {
+    let size = session.scale.medium;
+    let name =
+        format!("{} keys with limits of their own, memory beyond their text", count_of(size));
+    if !session.wants(&name) {
+        return Ok(());
+    }
+    session.progress.say(&name);
+    let bytes = footprint::in_child(Measured::Overrides, size)?.per_key(size);
+    let row = Row::alone(name, Unit::BytesPerKey, bytes - keys::text(0).len() as f64);
+    session.add(row.promising(Reach::AtMost(64.0, Unit::BytesPerKey)));
+    Ok(())
+}
+
+fn bare(clients: &[Client]) -> Result<Limiter, BenchError> {
+    let limit = Limit::token_bucket("1G/day").map_err(tollgate::Error::from)?;
+    let limiter = Limiter::builder(limit).keys(clients.len()).build()?;
+    for index in keys::insertion_order(clients.len()) {
+        let _ = limiter.check(clients[index as usize].user());
+    }
+    Ok(limiter)
+}
+
+fn rules<'a>(engine: &'a Engine, visits: &'a [&'a Client]) -> Contender<'a> {
+    let decide = |chunk: &[&Client]| count(chunk, |client| client.ask(engine));
+    Contender::new("rules", visits, decide).intending(1.0)
+}
+
+#[inline]
+fn count(chunk: &[&Client], ask: impl Fn(&Client) -> bool) -> u64 {
+    chunk.iter().map(|client| u64::from(ask(client))).sum()
+}
