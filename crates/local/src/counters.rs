@@ -11,7 +11,7 @@ use std::time::Duration;
 use tollgate_core::{Anchor, Decision, Limit, Retry, Tick, Verdict};
 
 use crate::clock::Clock;
-use crate::counter::{Batch, Counter};
+use crate::counter::{Batch, Counter, Prepared};
 use crate::key::KeyHash;
 use crate::logs::Logs;
 use crate::table::Table;
@@ -246,6 +246,29 @@ impl Counters {
     pub fn prefetch(&self, key: KeyHash) {
         if let Home::Table(counter) = &self.home {
             counter.prefetch(key);
+        }
+    }
+
+    /// What [`check_at`](Self::check_at) would decide, ready to be [made](Prepared::commit): for
+    /// whoever asks several limits, and spends from all or none. `None` if the key is new, or is
+    /// decided about in another way, or the limit shapes.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use tollgate_core::{Anchor, Limit, Tick};
+    /// # use tollgate_local::{Counters, Key, Seed, Table};
+    /// # let seed = Seed::random();
+    /// # let table = Arc::new(Table::with_keys(1000)?);
+    /// # let limit = Limit::token_bucket("5/s").expect("a valid quota");
+    /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.salt(0));
+    /// assert!(counters.prepare("bob".hash(&seed), 1, Tick::ZERO).is_none(), "he is new");
+    /// # Ok::<(), tollgate_local::TableError>(())
+    /// ```
+    #[inline]
+    pub fn prepare(&self, key: KeyHash, cost: u64, now: Tick) -> Option<Prepared<'_>> {
+        match &self.home {
+            Home::Table(counter) if !self.shapes => counter.prepare(key, cost, now),
+            _ => None,
         }
     }
 

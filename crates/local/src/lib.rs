@@ -40,6 +40,7 @@ mod top;
 mod wait;
 
 pub use clock::{Clock, ManualClock, Sleep, SystemClock, Timer};
+pub use counter::Prepared;
 pub use counters::{Counters, CountersBuilder, Due, Pressure};
 pub use key::{Key, KeyHash, Seed};
 pub use key_map::KeyMap;

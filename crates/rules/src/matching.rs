@@ -24,6 +24,8 @@ pub(crate) struct Matching {
     pub(crate) others: Box<[(Attribute, Box<[Pattern]>)]>,
     /// What the rest cannot say.
     pub(crate) when: Option<Condition>,
+    /// Whether nothing but these is asked for, as of most rules.
+    asks_path_and_method_alone: bool,
 }
 
 /// Text, or how it begins or ends.
@@ -49,13 +51,25 @@ pub(crate) enum Mismatch<'r> {
 }
 
 impl Matching {
+    /// Whether the request fits. Of rules that were found by their path that is known already.
+    #[inline]
+    pub(crate) fn fits(&self, facts: &Facts<'_>, by_path: bool) -> bool {
+        match by_path && self.asks_path_and_method_alone {
+            true => self.fits_method(facts.request().method()),
+            false => self.mismatch(facts).is_none(),
+        }
+    }
+
+    #[inline]
+    fn fits_method(&self, method: &str) -> bool {
+        self.methods.is_empty() || self.methods.iter().any(|known| **known == *method)
+    }
+
     /// The first thing about the request that does not fit.
     pub(crate) fn mismatch<'r>(&'r self, facts: &Facts<'_>) -> Option<Mismatch<'r>> {
         let request = facts.request();
         let any = |fits: bool| !fits;
-        if !self.methods.is_empty()
-            && any(self.methods.iter().any(|method| **method == *request.method()))
-        {
+        if !self.fits_method(request.method()) {
             return Some(Mismatch::Method(&self.methods));
         }
         if !self.paths.is_empty() && any(self.path(request.path()).is_some()) {
@@ -227,6 +241,8 @@ impl Matching {
         for field in fields {
             matching.read_field(reader, field, tiers);
         }
+        let simple = |field: &Field| matches!(field.name.as_str(), "path" | "method");
+        matching.asks_path_and_method_alone = fields.iter().all(simple);
         Some(matching)
     }
 

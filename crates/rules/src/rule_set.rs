@@ -7,7 +7,7 @@ use crate::diagnostic::Report;
 use crate::document::Document;
 use crate::facts::Facts;
 use crate::files::{Files, NoFiles};
-use crate::index::{Candidates, Index};
+use crate::index::{BY_PATH, Candidates, Index};
 use crate::read::Reader;
 use crate::rule::{Alternative, Rule};
 use crate::rule_file::read_file;
@@ -189,10 +189,10 @@ impl RuleSet {
         if self.has_alternatives {
             self.leave_first(facts, &mut candidates);
         }
-        for number in candidates {
-            let number = number as usize;
-            let rule = &self.rules[number];
-            if rule.alternative.is_some() || rule.matching.mismatch(facts).is_none() {
+        for candidate in candidates {
+            let number = (candidate & !BY_PATH) as usize;
+            let (rule, by_path) = (&self.rules[number], candidate & BY_PATH != 0);
+            if rule.alternative.is_some() || rule.matching.fits(facts, by_path) {
                 found(number, rule);
             }
         }
@@ -201,8 +201,9 @@ impl RuleSet {
     /// Leaves of all alternatives only the first that applies.
     fn leave_first(&self, facts: &Facts<'_>, candidates: &mut Candidates) {
         let mut best = SmallVec::<[(Alternative, u32); 4]>::new();
-        for number in candidates.iter() {
-            let rule = &self.rules[*number as usize];
+        for candidate in candidates.iter() {
+            let number = *candidate & !BY_PATH;
+            let rule = &self.rules[number as usize];
             let Some(place) = rule.alternative else { continue };
             let known = best.iter_mut().find(|(known, _)| known.group == place.group);
             if known.as_ref().is_some_and(|(known, _)| known.rank < place.rank)
@@ -211,13 +212,14 @@ impl RuleSet {
                 continue;
             }
             match known {
-                Some(known) => *known = (place, *number),
-                None => best.push((place, *number)),
+                Some(known) => *known = (place, number),
+                None => best.push((place, number)),
             }
         }
-        candidates.retain(|number| {
-            let alternative = self.rules[*number as usize].alternative.is_some();
-            !alternative || best.iter().any(|(_, best)| best == number)
+        candidates.retain(|candidate| {
+            let number = *candidate & !BY_PATH;
+            let alternative = self.rules[number as usize].alternative.is_some();
+            !alternative || best.iter().any(|(_, best)| *best == number)
         });
     }
 }

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 use tollgate_core::{Decision, Tick};
-use tollgate_local::{Clock, Counters, KeyHash};
+use tollgate_local::{Clock, Counters, KeyHash, Prepared};
 
 /// What is known of each of a few limits. Up to eight take no allocation.
 pub(crate) type Each<T> = SmallVec<[T; 8]>;
@@ -15,7 +15,14 @@ pub(crate) struct Spending<'a> {
     pub(crate) cost: u64,
 }
 
+impl AsRef<Self> for Spending<'_> {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 /// What became of it.
+#[derive(Default)]
 pub(crate) struct Spent {
     pub(crate) each: Each<Decision>,
     /// When something was spent, if it was.
@@ -24,14 +31,55 @@ pub(crate) struct Spent {
 
 /// Spends from all, or from none of them.
 ///
+/// Nearly always all the keys have a state, all limits agree, and nobody interferes: then each
+/// decision is made up once, and all are made at the end. Otherwise it is done the long way.
+#[inline]
+pub(crate) fn spend_all<'a>(
+    all: &[impl AsRef<Spending<'a>>],
+    clock: &impl Clock,
+    spent: &mut Spent,
+) {
+    let now = clock.now();
+    if !spend_prepared(all, clock, now, spent) {
+        *spent = spend_slowly(all, clock, now);
+    }
+}
+
+/// `false`, and nothing is spent, if it has to be done the long way.
+#[inline]
+fn spend_prepared<'a>(
+    all: &[impl AsRef<Spending<'a>>],
+    clock: &impl Clock,
+    now: Tick,
+    spent: &mut Spent,
+) -> bool {
+    let mut prepared: Each<Prepared<'_>> = Each::new();
+    for (index, one) in all.iter().map(AsRef::as_ref).enumerate() {
+        let again = all[..index].iter().any(|other| other.as_ref().is_same(one));
+        let ready = one.counters.prepare(one.key, one.cost, now);
+        match ready.filter(|ready| !again && ready.decision().is_allowed()) {
+            Some(ready) => prepared.push(ready),
+            None => return false,
+        }
+    }
+    for (index, ready) in prepared.iter().enumerate() {
+        if !ready.commit() {
+            for one in all[..index].iter().map(AsRef::as_ref) {
+                one.counters.undo(one.key, one.cost, now, clock);
+            }
+            return false;
+        }
+        spent.each.push(ready.decision());
+        spent.at.push(Some(now));
+    }
+    true
+}
+
 /// Looks first, and spends only if everybody agrees: so a denial, the usual reason to stop,
 /// touches nothing. Where a race makes a limit change its mind in between, what was spent is
 /// taken back.
-pub(crate) fn spend_all(all: &[Spending<'_>], clock: &impl Clock) -> Spent {
-    for one in all {
-        one.counters.prefetch(one.key);
-    }
-    let now = clock.now();
+#[inline(never)]
+fn spend_slowly<'a>(all: &[impl AsRef<Spending<'a>>], clock: &impl Clock, now: Tick) -> Spent {
     if let [_] | [] = all {
         return spend_each(all, clock, now);
     }
@@ -46,30 +94,34 @@ pub(crate) fn spend_all(all: &[Spending<'_>], clock: &impl Clock) -> Spent {
     spent
 }
 
+impl Spending<'_> {
+    /// Whether it is from the same counter.
+    fn is_same(&self, other: &Self) -> bool {
+        self.key == other.key && std::ptr::eq(self.counters, other.counters)
+    }
+}
+
 /// What every limit would say. One that a request meets twice with the same key must allow both at
 /// once: that the second is denied would be known only after the first was spent.
-pub(crate) fn look_each(all: &[Spending<'_>], now: Tick) -> Each<Decision> {
-    let look = |(index, one): (usize, &Spending<'_>)| {
-        let same = |other: &&Spending<'_>| {
-            other.key == one.key && std::ptr::eq(other.counters, one.counters)
-        };
-        let before = all[..index].iter().filter(same);
+pub(crate) fn look_each<'a>(all: &[impl AsRef<Spending<'a>>], now: Tick) -> Each<Decision> {
+    let look = |(index, one): (usize, &Spending<'a>)| {
+        let before = all[..index].iter().map(AsRef::as_ref).filter(|other| other.is_same(one));
         let cost = before.fold(one.cost, |sum, other| sum.saturating_add(other.cost));
         one.counters.peek(one.key, cost, now)
     };
-    all.iter().enumerate().map(look).collect()
+    all.iter().map(AsRef::as_ref).enumerate().map(look).collect()
 }
 
 /// Spends from every limit in turn up to the first denial. Limits that shape come last: a place in
 /// their queues cannot be given back.
-fn spend_each(all: &[Spending<'_>], clock: &impl Clock, mut now: Tick) -> Spent {
+fn spend_each<'a>(all: &[impl AsRef<Spending<'a>>], clock: &impl Clock, mut now: Tick) -> Spent {
     let mut spent = Spent {
         each: SmallVec::from_elem(Decision::unlimited(), all.len()),
         at: SmallVec::from_elem(None, all.len()),
     };
     let mut denied = false;
     for shaping in [false, true] {
-        for (index, one) in all.iter().enumerate() {
+        for (index, one) in all.iter().map(AsRef::as_ref).enumerate() {
             if one.counters.shapes() != shaping {
                 continue;
             }
@@ -88,14 +140,14 @@ fn spend_each(all: &[Spending<'_>], clock: &impl Clock, mut now: Tick) -> Spent 
 /// Takes back what was spent before the denial, from each limit at the time at which it was spent
 /// there: that may be in another window than the one in which the request began. Then has every
 /// decision say what is left without it.
-fn take_back(all: &[Spending<'_>], clock: &impl Clock, spent: &mut Spent) {
-    for (one, at) in all.iter().zip(&mut spent.at) {
+fn take_back<'a>(all: &[impl AsRef<Spending<'a>>], clock: &impl Clock, spent: &mut Spent) {
+    for (one, at) in all.iter().map(AsRef::as_ref).zip(&mut spent.at) {
         if let Some(then) = at.take() {
             one.counters.undo(one.key, one.cost, then, clock);
         }
     }
     let now = clock.now();
-    for (one, decision) in all.iter().zip(&mut spent.each) {
+    for (one, decision) in all.iter().map(AsRef::as_ref).zip(&mut spent.each) {
         *decision = decision.with_remaining_of(one.counters.peek(one.key, 0, now));
     }
 }

@@ -44,9 +44,11 @@
 mod back;
 mod batch;
 mod overflow;
+mod prepared;
 mod settle;
 
 pub(crate) use batch::Batch;
+pub use prepared::Prepared;
 
 use overflow::Heavy;
 use settle::Patience;

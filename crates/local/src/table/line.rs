@@ -183,6 +183,12 @@ impl Line {
         spend.decide(&own)
     }
 
+    /// The key's slot with its state, if it is here.
+    #[inline(always)]
+    pub(crate) fn look(&self, tag: Tag) -> Option<Own<'_>> {
+        self.own(self.find(tag)?, tag)
+    }
+
     /// Puts what `change` makes of it in place of the key's state, if it is here. `change` may
     /// decline.
     pub(crate) fn change(

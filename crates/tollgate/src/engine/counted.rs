@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{Anchor, Limit, LimitError, Tick};
+use tollgate_core::{Anchor, Limit, LimitError, Quota, Tick};
 use tollgate_local::{Clock, Concurrency, Counters, KeyHash, KeyMap, Past};
 use tollgate_rules::{Attribute, Facts, Rule, RuleSet};
 
@@ -54,7 +54,11 @@ impl Counted {
         old: Option<&Arc<Self>>,
     ) -> Result<Self, LimitError> {
         let old = old.filter(|old| *old.key == *rule.key());
-        let limits = rule.limits().iter().chain(rule.override_limits());
+        // A rule about what is under way at once has no limit, and its counters allow everything.
+        let none = Limit::token_bucket(Quota::unlimited())?;
+        let own =
+            if rule.limits().is_empty() { std::slice::from_ref(&none) } else { rule.limits() };
+        let limits = own.iter().chain(rule.override_limits());
         let counters = |limit: &Limit| {
             let same = old.and_then(|old| old.limits.iter().find(|(known, _)| known == limit));
             let counters = same.map(|(_, counters)| Arc::clone(counters));
@@ -63,7 +67,7 @@ impl Counted {
         Ok(Self {
             key: rule.key().into(),
             limits: limits.map(counters).collect(),
-            own: rule.limits().len(),
+            own: own.len(),
             overridden: making.overridden(rule),
             blocks: rule.block_limit().map(|limit| {
                 let same = old.and_then(|old| old.blocks.as_ref()).filter(|(old, _)| old == limit);
@@ -74,24 +78,34 @@ impl Counted {
         })
     }
 
-    /// The counters for a request with this key.
+    /// The counters for a request with this key, unless the key has a limit of its own.
     #[inline]
-    pub(super) fn counters(&self, rule: &Rule, facts: &Facts<'_>, key: KeyHash) -> &Arc<Counters> {
-        let overridden = match self.overridden.is_empty() {
-            true => None,
-            false => self.overridden.get(key),
-        };
-        let at = match overridden {
-            Some(number) => self.own + rule.limit_of(facts, Some(number as usize)),
-            None => rule.limit_of(facts, None),
-        };
-        &self.limits[at].1
+    pub(super) fn counters(&self, rule: &Rule, facts: &Facts<'_>) -> &Arc<Counters> {
+        &self.limits[rule.limit_of(facts, None)].1
     }
 
-    /// Starts to bring what [`counters`](Self::counters) will need.
+    /// Whether keys may have limits of their own.
+    #[inline]
+    pub(super) const fn has_overrides(&self) -> bool {
+        !self.overridden.is_empty()
+    }
+
+    /// Starts to bring what [`overridden`](Self::overridden) will need.
     #[inline]
     pub(super) fn prefetch(&self, key: KeyHash) {
         self.overridden.prefetch(key);
+    }
+
+    /// The counters for a request whose key has a limit of its own.
+    #[inline]
+    pub(super) fn overridden(
+        &self,
+        rule: &Rule,
+        facts: &Facts<'_>,
+        key: KeyHash,
+    ) -> Option<&Arc<Counters>> {
+        let number = self.overridden.get(key)?;
+        Some(&self.limits[self.own + rule.limit_of(facts, Some(number as usize))].1)
     }
 
     pub(super) fn blocks(&self) -> Option<&Arc<Counters>> {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tollgate_core::{Decision, Retry, Tick};
-use tollgate_local::{Clock, Counters, Held, KeyHash};
+use tollgate_local::{Clock, KeyHash};
 use tollgate_rules::{Facts, Mode, Request, Rule};
 
 use crate::engine::Engine;
@@ -38,19 +38,26 @@ struct Met<'a> {
     number: usize,
     rule: &'a Rule,
     counted: &'a Counted,
-    key: KeyHash,
-    cost: u64,
+    spending: Spending<'a>,
+}
+
+impl<'a> AsRef<Spending<'a>> for Met<'a> {
+    #[inline(always)]
+    fn as_ref(&self) -> &Spending<'a> {
+        &self.spending
+    }
 }
 
 impl<C: Clock> Engine<C> {
     #[inline]
     pub(super) fn rule(&self, request: &Request<'_>, intent: Intent) -> Ruling {
-        let active = self.active.load();
-        let said = self.ask(&active, request, intent);
-        Ruling::new(active, said)
+        let mut ruling = Ruling::new(self.active.load());
+        let (active, said) = ruling.parts();
+        self.ask(active, request, intent, said);
+        ruling
     }
 
-    fn ask(&self, active: &Active, request: &Request<'_>, intent: Intent) -> Said {
+    fn ask(&self, active: &Active, request: &Request<'_>, intent: Intent, said: &mut Said) {
         let rules = active.rules();
         let mut room = String::new();
         let request = request.normal(&mut room);
@@ -60,64 +67,56 @@ impl<C: Clock> Engine<C> {
             // A request that lacks a part of the key does not meet the rule.
             let Some(key) = key_hash(rule, &facts, &self.seed) else { return };
             let counted = &**active.counted(number);
-            counted.prefetch(key);
-            all.push(Met { number, rule, counted, key, cost: facts.cost(rule) });
+            let counters = counted.counters(rule, &facts);
+            match counted.has_overrides() {
+                true => counted.prefetch(key),
+                false => counters.prefetch(key),
+            }
+            let spending = Spending { counters, key, cost: facts.cost(rule) };
+            all.push(Met { number, rule, counted, spending });
+            // There are at most 100,000 rules.
+            said.rules.push(number as u32);
         });
-        let said = match active.has_only_rates() {
-            true => self.ask_rates(&all, &facts, intent),
-            false => self.ask_all(&all, &facts, intent),
-        };
+        for met in all.iter_mut().filter(|met| met.counted.has_overrides()) {
+            let Spending { counters, key, .. } = &mut met.spending;
+            if let Some(own) = met.counted.overridden(met.rule, &facts, *key) {
+                *counters = own;
+            }
+            counters.prefetch(*key);
+        }
+        match active.has_only_rates() {
+            true => self.ask_rates(&all, intent, said),
+            false => self.ask_all(&all, &facts, intent, said),
+        }
         self.fail(facts.failures());
-        said
     }
 
     /// Where there are only rates, and all of them are enforced.
     #[inline]
-    fn ask_rates(&self, all: &[Met<'_>], facts: &Facts<'_>, intent: Intent) -> Said {
-        let spending: Each<Spending<'_>> = all.iter().map(|met| met.spending(facts)).collect();
-        let each = match intent {
-            Intent::Spend => spend_all(&spending, &self.clock).each,
-            Intent::Look => look_each(&spending, self.clock.now()),
-        };
-        let denied = each.iter().any(|decision| !decision.is_allowed());
-        Said { rules: numbers(all), each, denied, ..Said::default() }
+    fn ask_rates(&self, all: &[Met<'_>], intent: Intent, said: &mut Said) {
+        match intent {
+            Intent::Spend => spend_all(all, &self.clock, &mut said.spent),
+            Intent::Look => said.spent.each = look_each(all, self.clock.now()),
+        }
+        said.denied = said.spent.each.iter().any(|decision| !decision.is_allowed());
     }
 
     #[inline(never)]
-    fn ask_all(&self, all: &[Met<'_>], facts: &Facts<'_>, intent: Intent) -> Said {
+    fn ask_all(&self, all: &[Met<'_>], facts: &Facts<'_>, intent: Intent, said: &mut Said) {
         let states = SmallVec::from_elem(State::Open, all.len());
-        let held = SmallVec::new();
-        let reserved = SmallVec::new();
-        let mut way =
-            Way { engine: self, facts, all, states, intent, held, reserved, denied: false };
+        let mut way = Way { engine: self, facts, all, states, intent, said };
         way.begin();
         way.rates();
         way.shadows();
-        if way.denied && intent == Intent::Spend {
+        if way.said.denied && intent == Intent::Spend {
             way.block();
         }
-        let Way { states, held, reserved, denied, .. } = way;
-        let each = states.iter().map(State::decision).collect();
-        Said { rules: numbers(all), each, denied, reserved, held }
+        let Way { states, said, .. } = way;
+        said.spent.each = states.iter().map(State::decision).collect();
     }
 }
 
-fn numbers(all: &[Met<'_>]) -> SmallVec<[u32; 8]> {
-    // There are at most 100,000 rules.
-    all.iter().map(|met| met.number as u32).collect()
-}
-
-impl<'a> Met<'a> {
-    #[inline]
-    fn counters(&self, facts: &Facts<'_>) -> &'a Arc<Counters> {
-        self.counted.counters(self.rule, facts, self.key)
-    }
-
-    #[inline]
-    fn spending(&self, facts: &Facts<'_>) -> Spending<'a> {
-        Spending { counters: self.counters(facts), key: self.key, cost: self.cost }
-    }
-
+impl Met<'_> {
     fn enforces(&self) -> bool {
         self.rule.mode() == Mode::Enforce
     }
@@ -155,9 +154,7 @@ struct Way<'w, C> {
     /// One for each of these.
     states: Each<State>,
     intent: Intent,
-    held: SmallVec<[Held; 1]>,
-    reserved: SmallVec<[Reserved; 1]>,
-    denied: bool,
+    said: &'w mut Said,
 }
 
 impl<C: Clock> Way<'_, C> {
@@ -166,13 +163,14 @@ impl<C: Clock> Way<'_, C> {
         for at in 0..self.all.len() {
             let met = self.all[at];
             if let Some(slots) = met.counted.slots(|| self.facts.tier()) {
-                let decision = self.slot(slots, met.key);
+                let decision = self.slot(slots, met.spending.key);
                 self.decide(at, decision);
             } else if let Some(blocks) = met.counted.blocks() {
                 let now = self.engine.clock.now();
-                let block = blocks.peek(met.key, 1, now);
+                let Spending { counters, key, cost } = met.spending;
+                let block = blocks.peek(key, 1, now);
                 if !block.is_allowed() {
-                    let own = met.counters(self.facts).peek(met.key, met.cost, now);
+                    let own = counters.peek(key, cost, now);
                     let retry = Retry::After(own.retry_after().unwrap_or(Duration::ZERO));
                     self.decide(at, blocked(own, block, retry));
                 }
@@ -184,9 +182,9 @@ impl<C: Clock> Way<'_, C> {
     fn decide(&mut self, at: usize, decision: Decision) {
         self.states[at] = State::Decided(decision);
         if !decision.is_allowed() && self.all[at].enforces() {
-            self.denied = true;
+            self.said.denied = true;
             self.intent = Intent::Look;
-            self.held.clear();
+            self.said.held.clear();
         }
     }
 
@@ -195,7 +193,7 @@ impl<C: Clock> Way<'_, C> {
         let (limit, now) = (u64::from(slots.most), self.engine.clock.now());
         if self.intent == Intent::Spend {
             match slots.concurrency.acquire(key, now) {
-                Ok(held) => self.held.push(held),
+                Ok(held) => self.said.held.push(held),
                 Err(denied) => return denied,
             }
         }
@@ -210,10 +208,14 @@ impl<C: Clock> Way<'_, C> {
     fn rates(&mut self) {
         let open = |at: &usize| self.all[*at].enforces() && matches!(self.states[*at], State::Open);
         let open: Each<usize> = (0..self.all.len()).filter(open).collect();
-        let spending: Each<_> = open.iter().map(|at| self.all[*at].spending(self.facts)).collect();
+        let spending: Each<_> = open.iter().map(|at| self.all[*at].spending).collect();
         let clock = &self.engine.clock;
         let spent = match self.intent {
-            Intent::Spend => spend_all(&spending, clock),
+            Intent::Spend => {
+                let mut spent = Spent::default();
+                spend_all(&spending, clock, &mut spent);
+                spent
+            }
             Intent::Look => Spent {
                 each: look_each(&spending, clock.now()),
                 at: SmallVec::from_elem(None, spending.len()),
@@ -229,10 +231,12 @@ impl<C: Clock> Way<'_, C> {
 
     /// What was spent may have to be given back once the outcome is known.
     fn reserve(&mut self, at: usize, then: Tick) {
-        let Met { number, rule, key, cost, .. } = self.all[at];
+        let Met { number, rule, counted, spending } = self.all[at];
         if rule.counts_outcomes() {
-            let counters = Arc::clone(self.all[at].counters(self.facts));
-            self.reserved.push(Reserved { rule: number, counters, key, cost, at: then });
+            let Spending { key, cost, .. } = spending;
+            let own = counted.overridden(rule, self.facts, key);
+            let counters = Arc::clone(own.unwrap_or_else(|| counted.counters(rule, self.facts)));
+            self.said.reserved.push(Reserved { rule: number, counters, key, cost, at: then });
         }
     }
 
@@ -242,12 +246,12 @@ impl<C: Clock> Way<'_, C> {
             if matches!(self.states[at], State::Decided(_)) {
                 continue;
             }
-            let (met, clock) = (self.all[at], &self.engine.clock);
-            let counters = met.counters(self.facts);
+            let (Spending { counters, key, cost }, clock) =
+                (self.all[at].spending, &self.engine.clock);
             let mut now = clock.now();
             let decision = match self.intent {
-                Intent::Spend => counters.check_with(met.key, met.cost, clock, &mut now),
-                Intent::Look => counters.peek(met.key, met.cost, now),
+                Intent::Spend => counters.check_with(key, cost, clock, &mut now),
+                Intent::Look => counters.peek(key, cost, now),
             };
             if decision.is_allowed() && self.intent == Intent::Spend {
                 self.reserve(at, now);
@@ -264,8 +268,9 @@ impl<C: Clock> Way<'_, C> {
             };
             let Some(retry @ Retry::After(_)) = decision.retry() else { continue };
             // Who is blocked already spends nothing here, and so is not blocked for longer.
-            let _ = blocks.check(met.key, 1, &self.engine.clock);
-            let block = blocks.peek(met.key, 1, self.engine.clock.now());
+            let key = met.spending.key;
+            let _ = blocks.check(key, 1, &self.engine.clock);
+            let block = blocks.peek(key, 1, self.engine.clock.now());
             *state = State::Decided(blocked(decision, block, retry));
         }
     }

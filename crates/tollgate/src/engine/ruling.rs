@@ -9,7 +9,7 @@ use tollgate_local::{Counters, Held, KeyHash};
 use tollgate_rules::{Mode, Rule};
 
 use crate::engine::active::Active;
-use crate::spending::Each;
+use crate::spending::Spent;
 
 /// What all rules that apply to a request say together. Slots of rules about what is under way at
 /// once are held until it is dropped.
@@ -43,11 +43,11 @@ pub(super) struct Said {
     /// The numbers of the rules that apply.
     pub(super) rules: SmallVec<[u32; 8]>,
     /// What each of them says.
-    pub(super) each: Each<Decision>,
+    pub(super) spent: Spent,
     /// Whether one that is enforced denies.
     pub(super) denied: bool,
     pub(super) reserved: SmallVec<[Reserved; 1]>,
-    #[expect(dead_code, reason = "what is held is given back when this is dropped")]
+    /// Given back when this is dropped.
     pub(super) held: SmallVec<[Held; 1]>,
 }
 
@@ -63,8 +63,13 @@ pub(super) struct Reserved {
 
 impl Ruling {
     #[inline]
-    pub(super) const fn new(active: Guard<Arc<Active>>, said: Said) -> Self {
-        Self { active, said }
+    pub(super) fn new(active: Guard<Arc<Active>>) -> Self {
+        Self { active, said: Said::default() }
+    }
+
+    #[inline]
+    pub(super) fn parts(&mut self) -> (&Active, &mut Said) {
+        (&self.active, &mut self.said)
     }
 
     /// Whether the request may pass.
@@ -113,7 +118,7 @@ impl Ruling {
     /// ```
     pub fn each(&self) -> impl ExactSizeIterator<Item = RuleDecision<'_>> {
         let rules = self.active.rules().rules();
-        self.said.rules.iter().zip(&self.said.each).map(|(rule, decision)| RuleDecision {
+        self.said.rules.iter().zip(&self.said.spent.each).map(|(rule, decision)| RuleDecision {
             rule: &rules[*rule as usize],
             decision: *decision,
         })

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tollgate_core::Limit;
 use tollgate_local::{Clock, Counters, HeavyKey, HeavyKeys, Key, Seed, SystemClock, Table};
 
-use crate::spending::{Each, Spending, look_each, spend_all};
+use crate::spending::{Each, Spending, Spent, look_each, spend_all};
 use crate::stats::Stats;
 
 /// Keeps several limits, of which a request meets any number.
@@ -85,7 +85,12 @@ impl<C: Clock> Gate<C> {
     #[must_use = "only the answer says whether the request may pass"]
     pub fn check(&self, charges: &[Charge<'_>]) -> Answer {
         let spending = self.spending(charges);
-        let each = spend_all(&spending, &self.clock).each;
+        for one in &spending {
+            one.counters.prefetch(one.key);
+        }
+        let mut spent = Spent::default();
+        spend_all(&spending, &self.clock, &mut spent);
+        let each = spent.each;
         let answer = Answer::new(self.number, charges, each);
         for ((charge, one), decision) in charges.iter().zip(&spending).zip(answer.each()) {
             let heavy = &self.entry(charge.limit).heavy;
