@@ -230,6 +230,7 @@ impl<'a> Facts<'a> {
 
     /// The value of an attribute, for a rule with this `matching`: its patterns name parts of the
     /// path.
+    #[inline]
     pub(crate) fn value(&self, matching: &'a Matching, attribute: &Attribute) -> Option<Value<'a>> {
         match attribute {
             Attribute::PathParameter(name) => {
@@ -240,6 +241,7 @@ impl<'a> Facts<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn plain_value(&self, attribute: &Attribute) -> Option<Value<'a>> {
         let request = self.request;
         let text = match attribute {

@@ -31,6 +31,7 @@ impl KeyParts {
     pub(crate) const MAX: usize = 16;
 
     /// The value of each part, or `None` if one is missing and nothing stands for it.
+    #[inline]
     pub(crate) fn value<'a>(
         &'a self,
         part: &Attribute,

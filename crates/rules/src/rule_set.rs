@@ -189,7 +189,7 @@ impl RuleSet {
         if self.has_alternatives {
             self.leave_first(facts, &mut candidates);
         }
-        for candidate in candidates {
+        for candidate in &candidates {
             let number = (candidate & !BY_PATH) as usize;
             let (rule, by_path) = (&self.rules[number], candidate & BY_PATH != 0);
             if rule.alternative.is_some() || rule.matching.fits(facts, by_path) {

@@ -34,7 +34,7 @@ pub(super) fn written_key_hash(
     key
 }
 
-#[inline]
+#[inline(always)]
 fn hash(value: Value<'_>, seed: &Seed) -> KeyHash {
     match value {
         Value::Text(text) => text.hash(seed),
