@@ -150,6 +150,13 @@ fn unknown(text: &str) -> AttributeError {
     AttributeError::Unknown { name: text.to_owned(), remedy }
 }
 
+impl Attribute {
+    /// Whether only those know it who see bodies.
+    pub(crate) fn is_body(&self) -> bool {
+        matches!(self, Self::Given(name) if name.starts_with("body."))
+    }
+}
+
 impl fmt::Display for Attribute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((name, _)) = SINGLE.iter().find(|(_, attribute)| attribute == self) {

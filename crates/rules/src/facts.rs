@@ -179,7 +179,9 @@ impl<'a> Facts<'a> {
     }
 
     /// What the request spends from the limit of a rule: 1 if that cannot be told, which is counted
-    /// among the [failures](Self::failures).
+    /// among the [failures](Self::failures). A GraphQL query that [is
+    /// refused](crate::CostError::refuses) costs [`u64::MAX`], more than any limit can have: it is
+    /// denied for ever.
     ///
     /// ```
     /// # use tollgate_rules::{Facts, Request, RuleSet};
@@ -193,10 +195,14 @@ impl<'a> Facts<'a> {
     /// ```
     #[inline]
     pub fn cost(&self, rule: &Rule) -> u64 {
-        rule.cost().of(self).unwrap_or_else(|_| {
-            self.fail();
-            1
-        })
+        match rule.cost().of(self) {
+            Ok(cost) => cost,
+            Err(error) if error.refuses() => u64::MAX,
+            Err(_) => {
+                self.fail();
+                1
+            }
+        }
     }
 
     /// The tier of the request by name, if there are tiers.
