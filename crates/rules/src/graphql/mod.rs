@@ -97,8 +97,8 @@ impl GraphqlCost {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphqlError {
-    /// More text than is looked at.
-    #[error("a query has at most {limit} bytes, and its variables as many")]
+    /// More text than is looked at, or more words.
+    #[error("a query has at most {limit} bytes and 20000 words, and its variables as many bytes")]
     TooLarge {
         /// How many bytes it may have.
         limit: usize,
@@ -109,7 +109,7 @@ pub enum GraphqlError {
         /// How deep it may be.
         limit: u16,
     },
-    /// It is not GraphQL, or has more words than are looked at.
+    /// It is not GraphQL.
     #[error("at byte {at}: {message}")]
     Syntax {
         /// Where.

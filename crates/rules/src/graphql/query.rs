@@ -24,9 +24,11 @@ pub(super) fn cost(
     let parser = Parser::new(document).token_limit(MAX_TOKENS).recursion_limit(RECURSION);
     let tree = parser.parse();
     if let Some(error) = tree.errors().next() {
-        return Err(match tree.recursion_limit().high > RECURSION {
-            true => GraphqlError::TooDeep { limit: rule.depth },
-            false => syntax(error.index(), error.message()),
+        let limited = tree.errors().any(|error| error.is_limit());
+        return Err(match (tree.recursion_limit().high > RECURSION, limited) {
+            (true, _) => GraphqlError::TooDeep { limit: rule.depth },
+            (false, true) => GraphqlError::TooLarge { limit },
+            (false, false) => syntax(error.index(), error.message()),
         });
     }
     let mut operations = Vec::new();

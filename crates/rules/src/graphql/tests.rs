@@ -99,7 +99,7 @@ fn what_cannot_be_run_is_an_error() {
     let long = format!("{{ {} }}", "a ".repeat(GraphqlCost::MAX_LENGTH / 2));
     assert!(matches!(cost(&long), Err(GraphqlError::TooLarge { .. })));
     let words = format!("{{ {} }}", "a ".repeat(15_000));
-    assert!(matches!(cost(&words), Err(GraphqlError::Syntax { .. })));
+    assert!(matches!(cost(&words), Err(GraphqlError::TooLarge { .. })));
 }
 
 #[test]
