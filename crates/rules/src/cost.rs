@@ -31,7 +31,10 @@ pub struct Cost(Kind);
 #[derive(Clone, Debug)]
 enum Kind {
     Fixed(u64),
-    Attribute { attribute: Attribute, missing: u64 },
+    Attribute {
+        attribute: Attribute,
+        missing: u64,
+    },
     Expression(CostExpression),
     /// What the query in `body.query` costs, with `body.operationName` and `body.variables`.
     Graphql(GraphqlCost, Arc<GraphqlCache>),
@@ -91,10 +94,7 @@ impl CostError {
     /// assert!(!CostError::NotANumber.refuses());
     /// ```
     pub const fn refuses(&self) -> bool {
-        matches!(
-            self,
-            Self::Graphql(GraphqlError::TooDeep { .. } | GraphqlError::TooLarge { .. })
-        )
+        matches!(self, Self::Graphql(GraphqlError::TooDeep { .. } | GraphqlError::TooLarge { .. }))
     }
 }
 
@@ -304,7 +304,8 @@ mod tests {
 
     #[test]
     fn a_cost_is_said_in_one_way() {
-        let text = "rules: [{ name: a, key: [], limit: 5/s, cost: { graphql: {}, attribute: user } }]";
+        let text =
+            "rules: [{ name: a, key: [], limit: 5/s, cost: { graphql: {}, attribute: user } }]";
         let error = RuleSet::parse(text).unwrap_err();
         assert_eq!(error.report().diagnostics()[0].code(), "two-costs", "{error}");
     }

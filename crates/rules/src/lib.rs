@@ -44,6 +44,7 @@ mod source;
 mod tiers;
 mod version;
 mod window;
+mod words;
 
 pub use attribute::{Attribute, AttributeError};
 pub use client_ip::{ClientHeader, ClientIp, ClientIpError};
