@@ -175,6 +175,16 @@ impl ClientIp {
         Some(client)
     }
 
+    /// Whether the word of this peer is believed.
+    pub(crate) fn trusts(&self, peer: IpAddr) -> bool {
+        self.trusted_proxies.contains(peer)
+    }
+
+    /// Where trusted proxies write the client's address.
+    pub(crate) const fn header(&self) -> &ClientHeader {
+        &self.header
+    }
+
     /// The part of a client's address that is counted by: all of an IPv4 address, and so many
     /// bits of an IPv6 address as [are one client](Self::try_with_ipv6_host).
     ///

@@ -20,6 +20,7 @@ mod condition;
 mod cost;
 mod diagnostic;
 mod document;
+mod explain;
 mod facts;
 mod files;
 mod fmt;
@@ -52,6 +53,10 @@ pub use condition::{Condition, CostExpression, EvaluationError, ExpressionError}
 pub use cost::{Cost, CostError};
 pub use diagnostic::{Diagnostic, Report, Severity};
 pub use document::Document;
+pub use explain::{
+    AppliedLimit, Applies, ClientReason, Explanation, KeyValue, Reason, RuleExplanation, StandsFor,
+    Verdict,
+};
 pub use facts::{Facts, Value};
 pub use files::{Files, Folder, NoFiles};
 pub use fmt::format;

@@ -41,12 +41,6 @@ impl Overrides {
         self.entries.iter().map(|entry| (self.key(entry), usize::from(entry.quota)))
     }
 
-    /// The quota of a key, as it is written.
-    pub(crate) fn find(&self, key: &str) -> Option<usize> {
-        let at = self.entries.binary_search_by(|entry| self.key(entry).cmp(key)).ok()?;
-        Some(usize::from(self.entries[at].quota))
-    }
-
     fn key(&self, entry: &Entry) -> &str {
         let start = entry.start as usize;
         &self.text[start..start + usize::from(entry.len)]
