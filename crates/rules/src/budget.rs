@@ -107,6 +107,14 @@ const ALGORITHMS: [(&str, Algorithm); 5] = [
 ];
 
 impl Algorithm {
+    /// How many can wait, if any can.
+    pub(crate) const fn queue(self) -> Option<u64> {
+        match self {
+            Self::LeakyBucket { queue } => Some(queue),
+            _ => None,
+        }
+    }
+
     /// Its name in a file.
     pub(crate) fn name(self) -> &'static str {
         let same = |other: &Self| std::mem::discriminant(other) == std::mem::discriminant(&self);

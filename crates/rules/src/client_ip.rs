@@ -180,6 +180,15 @@ impl ClientIp {
         self.trusted_proxies.contains(peer)
     }
 
+    /// All of it, to be compared.
+    pub(crate) fn in_words(&self) -> String {
+        let proxies = match &*self.trusted_proxies.texts() {
+            [] => "nobody".to_owned(),
+            texts => texts.join(", "),
+        };
+        format!("{proxies} by {}, IPv6 /{}", self.header, self.ipv6_host)
+    }
+
     /// Where trusted proxies write the client's address.
     pub(crate) const fn header(&self) -> &ClientHeader {
         &self.header

@@ -19,6 +19,7 @@ mod client_ip;
 mod condition;
 mod cost;
 mod diagnostic;
+mod diff;
 mod document;
 mod explain;
 mod facts;
@@ -52,6 +53,7 @@ pub use client_ip::{ClientHeader, ClientIp, ClientIpError};
 pub use condition::{Condition, CostExpression, EvaluationError, ExpressionError};
 pub use cost::{Cost, CostError};
 pub use diagnostic::{Diagnostic, Report, Severity};
+pub use diff::{Change, Changes, Direction, OverrideChange, OverrideChanges, RuleChange};
 pub use document::Document;
 pub use explain::{
     AppliedLimit, Applies, ClientReason, Explanation, KeyValue, Reason, RuleExplanation, StandsFor,

@@ -1,6 +1,6 @@
 //! Lists of networks, and whether an address lies in one.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net};
 
@@ -138,6 +138,19 @@ impl Networks {
 }
 
 /// The IPv4 network for one that is written as an IPv6 network.
+impl Networks {
+    /// The first and the last address of each, in order.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        let v4 = self.v4.iter().map(|(first, last)| {
+            format!("{}-{}", Ipv4Addr::from_bits(*first), Ipv4Addr::from_bits(*last))
+        });
+        let v6 = self.v6.iter().map(|(first, last)| {
+            format!("{}-{}", Ipv6Addr::from_bits(*first), Ipv6Addr::from_bits(*last))
+        });
+        v4.chain(v6).collect()
+    }
+}
+
 fn canonical(network: IpNet) -> IpNet {
     let IpNet::V6(v6) = network else { return network };
     let bits = v6.prefix_len().checked_sub(96);
