@@ -75,7 +75,10 @@ impl Shape {
 
     /// The limits that a quota makes.
     pub(crate) fn limits(&self, quota: Quota) -> Result<Vec<Limit>, LimitError> {
-        if let Window::Calendar { zone, day, anchor } = &self.window {
+        if let Window::Calendar { unit, zone, day, anchor } = &self.window {
+            if quota.rate().is_some_and(|rate| rate.period().unit() != *unit) {
+                return Err(LimitError::NotOnCalendar { quota });
+            }
             return match anchor {
                 Some(_) => (1..=31).map(|day| Limit::billing_month(quota, zone, day)).collect(),
                 None if *day > 1 => Ok(vec![Limit::billing_month(quota, zone, *day)?]),
@@ -244,9 +247,9 @@ impl Shape {
         }
         match (&mut algorithm, queue) {
             (Algorithm::LeakyBucket { queue }, Some(given)) => *queue = given.value,
-            (_, Some(_)) => {
+            (_, Some(given)) => {
                 let message = format!("`{}` has no queue", algorithm.name());
-                let span = fields.name_span("queue");
+                let span = given.span();
                 let remedy = "write `algorithm: leaky_bucket`, or leave `queue` out";
                 reader.add(Diagnostic::error(
                     "no-queue",

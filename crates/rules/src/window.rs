@@ -1,5 +1,7 @@
 //! Where the windows of a rule lie.
 
+use tollgate_core::Unit;
+
 use crate::attribute::Attribute;
 use crate::diagnostic::Diagnostic;
 use crate::document::{Node, Value};
@@ -14,7 +16,7 @@ pub(crate) enum Window {
     Jittered,
     /// With the days, weeks or months of a time zone. Months begin on a day, or on one that an
     /// attribute of the request names.
-    Calendar { zone: Box<str>, day: u8, anchor: Option<Attribute> },
+    Calendar { unit: Unit, zone: Box<str>, day: u8, anchor: Option<Attribute> },
 }
 
 impl Window {
@@ -35,7 +37,7 @@ impl Window {
             }
             return Some(if jitter { Self::Jittered } else { Self::Plain });
         };
-        let units = [("day", "day"), ("week", "week"), ("month", "month")];
+        let units = [("day", Unit::Day), ("week", Unit::Week), ("month", Unit::Month)];
         let unit = reader.choice(unit, "calendar", &units)?.value;
         if jitter {
             let message = "a window of the calendar begins for all keys at once";
@@ -48,7 +50,7 @@ impl Window {
             None => "UTC".into(),
         };
         let (day, anchor) = match fields.get("anchor") {
-            Some(node) if unit != "month" => {
+            Some(node) if unit != Unit::Month => {
                 let message = format!("only months can begin on another day, and this is a {unit}");
                 let span = node.span.clone();
                 let remedy = "leave `anchor` out, or write `calendar: month`";
@@ -58,7 +60,7 @@ impl Window {
             Some(node) => Self::read_anchor(reader, node)?,
             None => (1, None),
         };
-        Some(Self::Calendar { zone, day, anchor })
+        Some(Self::Calendar { unit, zone, day, anchor })
     }
 
     fn read_anchor(reader: &mut Reader<'_>, node: &Node) -> Option<(u8, Option<Attribute>)> {

@@ -122,8 +122,7 @@ fn window_in_words(rate: &Rate, window: &Window) -> String {
         Window::Jittered => {
             format!("{count} in each window of {length}, beginning at another moment for each key")
         }
-        Window::Calendar { zone, day, anchor } => {
-            let unit = rate.period().unit();
+        Window::Calendar { unit, zone, day, anchor } => {
             let begin = match anchor {
                 Some(attribute) => format!(", beginning on the day `{attribute}` names"),
                 None if *day > 1 => format!(", beginning on day {day}"),

@@ -127,7 +127,7 @@ impl Aspects {
                 match &rates.shape.window {
                     Window::Plain => {}
                     Window::Jittered => self.add("window", "jitter".to_owned()),
-                    Window::Calendar { zone, day, anchor: None } => {
+                    Window::Calendar { zone, day, anchor: None, .. } => {
                         self.add("window", format!("calendar of {zone}, from day {day}"));
                     }
                     Window::Calendar { zone, anchor: Some(anchor), .. } => {
