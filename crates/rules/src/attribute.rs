@@ -151,6 +151,16 @@ fn unknown(text: &str) -> AttributeError {
 }
 
 impl Attribute {
+    /// Whether clients can send what they like for it, and nobody has checked it.
+    pub(crate) const fn is_chosen_by_clients(&self) -> bool {
+        matches!(self, Self::Header(_) | Self::Query(_))
+    }
+
+    /// Whether it is where a client is, which it cannot choose.
+    pub(crate) const fn is_where(&self) -> bool {
+        matches!(self, Self::Ip | Self::IpPrefix(_) | Self::Asn | Self::Country)
+    }
+
     /// Whether only those know it who see bodies.
     pub(crate) fn is_body(&self) -> bool {
         matches!(self, Self::Given(name) if name.starts_with("body."))

@@ -131,7 +131,15 @@ impl Cost {
         }
     }
 
-    /// The attribute that says it, if one does, or all that a query is made of.
+    /// The attribute that says it, if one does.
+    pub(crate) const fn attribute(&self) -> Option<&Attribute> {
+        match &self.0 {
+            Kind::Attribute { attribute, .. } => Some(attribute),
+            _ => None,
+        }
+    }
+
+    /// Whether only those know it who see bodies.
     pub(crate) fn needs_body(&self) -> bool {
         match &self.0 {
             Kind::Attribute { attribute, .. } => attribute.is_body(),

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Where the files are that a rule file names: lists of overrides.
+/// Where the files are that a rule file names: lists of overrides, databases of networks.
 ///
 /// ```
 /// use tollgate_rules::{Files, NoFiles};
@@ -17,6 +17,21 @@ pub trait Files {
     /// assert!(Folder::new(".").read("there is no such file").is_err());
     /// ```
     fn read(&self, name: &str) -> io::Result<String>;
+
+    /// Where a file is that is not text, and is read by somebody else. `None` if there are no
+    /// files on this machine to go with the rules.
+    ///
+    /// ```
+    /// # use std::path::Path;
+    /// # use tollgate_rules::{Files, Folder, NoFiles};
+    /// let found = Folder::new("/etc").path_of("asn.mmdb");
+    /// assert_eq!(found.as_deref(), Some(Path::new("/etc/asn.mmdb")));
+    /// assert_eq!(NoFiles.path_of("asn.mmdb"), None);
+    /// ```
+    fn path_of(&self, name: &str) -> Option<PathBuf> {
+        let _ = name;
+        None
+    }
 }
 
 /// There are none: for rules that come as text alone.
@@ -78,6 +93,10 @@ impl Folder {
 }
 
 impl Files for Folder {
+    fn path_of(&self, name: &str) -> Option<PathBuf> {
+        Some(self.0.join(name))
+    }
+
     fn read(&self, name: &str) -> io::Result<String> {
         let mut text = String::new();
         let file = std::fs::File::open(self.0.join(name))?;

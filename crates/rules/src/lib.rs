@@ -15,9 +15,11 @@
 
 mod attribute;
 mod budget;
+mod check;
 mod client_ip;
 mod condition;
 mod cost;
+mod covers;
 mod diagnostic;
 mod diff;
 mod document;
@@ -32,6 +34,7 @@ mod import;
 mod index;
 mod key;
 mod matching;
+mod needs;
 mod networks;
 mod outcome;
 mod overrides;
@@ -65,6 +68,7 @@ pub use fmt::format;
 pub use geo::{Country, CountryError, Geo, GeoError};
 pub use graphql::{GraphqlCache, GraphqlCost, GraphqlError};
 pub use import::{ImportError, ImportKind, ImportNote, Imported, import};
+pub use needs::Needs;
 pub use networks::{Networks, NetworksError};
 pub use outcome::Outcome;
 pub use path::{PathError, PathPattern};

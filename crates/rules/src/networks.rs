@@ -137,7 +137,6 @@ impl Networks {
     }
 }
 
-/// The IPv4 network for one that is written as an IPv6 network.
 impl Networks {
     /// The first and the last address of each, in order.
     pub(crate) fn texts(&self) -> Vec<String> {
@@ -149,8 +148,20 @@ impl Networks {
         });
         v4.chain(v6).collect()
     }
+
+    /// Whether all addresses of `other` are in one of these.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        let v4 = other.v4.iter().all(|range| within(&self.v4, range));
+        v4 && other.v6.iter().all(|range| within(&self.v6, range))
+    }
 }
 
+/// Whether one of the ranges holds this one. Ranges that only hold it together do not count.
+fn within<T: Ord + Copy>(ranges: &[Range<T>], (first, last): &Range<T>) -> bool {
+    ranges.iter().any(|(low, high)| low <= first && last <= high)
+}
+
+/// The IPv4 network for one that is written as an IPv6 network.
 fn canonical(network: IpNet) -> IpNet {
     let IpNet::V6(v6) = network else { return network };
     let bits = v6.prefix_len().checked_sub(96);

@@ -175,9 +175,10 @@ impl Rule {
     ///
     /// ```
     /// # use tollgate_rules::{RuleSet, Value};
-    /// let set = RuleSet::parse("rules: [{ name: a, key: [user, asn], limit: 5/s }]")?;
-    /// let parts: Vec<_> = set.rules()[0].written_key("alice, 64496").collect();
-    /// assert_eq!(parts, [Some(Value::Text("alice")), Some(Value::Number(64496))]);
+    /// let set = RuleSet::parse("rules: [{ name: a, key: [user, ip], limit: 5/s }]")?;
+    /// let parts: Vec<_> = set.rules()[0].written_key("alice, 192.0.2.7").collect();
+    /// let ip = "192.0.2.7".parse().expect("an address");
+    /// assert_eq!(parts, [Some(Value::Text("alice")), Some(Value::Ip(ip))]);
     /// # Ok::<(), tollgate_rules::LoadError>(())
     /// ```
     pub fn written_key<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Option<Value<'a>>> {

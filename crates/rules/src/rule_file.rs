@@ -1,9 +1,11 @@
 //! Reading a rule file: what stands in it beside the rules, and all of these.
 
+use crate::check::{check, check_geo};
 use crate::client_ip::{ClientHeader, ClientIp};
 use crate::diagnostic::{Diagnostic, Report};
 use crate::document::{Field, Node, Value};
 use crate::files::Files;
+use crate::geo::Geo;
 use crate::index::Index;
 use crate::matching::networks;
 use crate::read::{Fields, Reader};
@@ -13,8 +15,14 @@ use crate::settings::{Mode, Settings};
 use crate::tiers::Tiers;
 use crate::version::Version;
 
-const FIELDS: [&str; 8] =
+pub(crate) const FIELDS: [&str; 8] =
     ["version", "namespace", "client_ip", "geo", "tiers", "defaults", "rules", "tests"];
+
+/// The fields of a group of rules.
+pub(crate) const GROUP_FIELDS: [&str; 3] = ["group", "first_match", "rules"];
+
+/// The fields of `client_ip`.
+pub(crate) const CLIENT_IP_FIELDS: [&str; 3] = ["trusted_proxies", "header", "ipv6_host"];
 
 pub(crate) fn read_file(
     reader: &mut Reader<'_>,
@@ -33,6 +41,7 @@ pub(crate) fn read_file(
         Some(node) => reader.client_ip(node),
         None => ClientIp::default(),
     };
+    let geo = fields.get("geo").and_then(|node| Geo::read(reader, node, files));
     let tiers = fields.get("tiers").and_then(|node| Tiers::read(reader, node));
     // A file whose tiers are no good is not told about each rule that needs them.
     let usual = match fields.get("defaults") {
@@ -42,14 +51,30 @@ pub(crate) fn read_file(
     let remedy = "list the rules: `rules: [{ name: per-user, key: [user], limit: 100/min }]`";
     let node = reader.required(&fields, "the file", "rules", remedy)?;
     let around = Around { tiers: tiers.as_ref(), usual: &usual, files };
-    let rules = read_rules(reader, node, &around)?;
+    let (rules, nodes) = read_rules(reader, node, &around)?;
     let active = rules.iter().zip(0u32..).filter(|(rule, _)| rule.mode() != Mode::Off);
     let index = Index::new(active.map(|(rule, number)| (number, &rule.matching)));
     let version = Version::of(root, &rules);
     let has_alternatives = rules.iter().any(|rule| rule.alternative.is_some());
     let (namespace, rules) = (namespace.into(), rules.into());
     let warnings = Report::default();
-    Some(RuleSet { version, namespace, client_ip, tiers, rules, index, has_alternatives, warnings })
+    let set = RuleSet {
+        version,
+        namespace,
+        client_ip,
+        tiers,
+        geo,
+        rules,
+        index,
+        has_alternatives,
+        warnings,
+    };
+    // Databases that are no good were reported already.
+    if set.geo.is_some() || !fields.has("geo") {
+        check_geo(reader, &set, &fields, &nodes);
+    }
+    check(reader, &set, &nodes);
+    Some(set)
 }
 
 fn read_defaults(reader: &mut Reader<'_>, node: &Node) -> Settings {
@@ -59,9 +84,14 @@ fn read_defaults(reader: &mut Reader<'_>, node: &Node) -> Settings {
     }
 }
 
-fn read_rules(reader: &mut Reader<'_>, node: &Node, around: &Around<'_>) -> Option<Vec<Rule>> {
+/// The rules, and where each of them is written.
+fn read_rules<'n>(
+    reader: &mut Reader<'_>,
+    node: &'n Node,
+    around: &Around<'_>,
+) -> Option<(Vec<Rule>, Vec<&'n Node>)> {
     let nodes = reader.list(node, "`rules`")?;
-    let (mut rules, mut spans) = (Vec::new(), Vec::new());
+    let (mut rules, mut read) = (Vec::new(), Vec::new());
     let mut groups = 0;
     for node in nodes {
         if let Some(members) = group(reader, node) {
@@ -69,7 +99,7 @@ fn read_rules(reader: &mut Reader<'_>, node: &Node, around: &Around<'_>) -> Opti
             let first = rules.len();
             for member in members {
                 rules.extend(Rule::read(reader, member, around));
-                spans.resize(rules.len(), member.span.start);
+                read.resize(rules.len(), member);
             }
             if alternatives {
                 rank(&mut rules[first..], groups);
@@ -77,7 +107,7 @@ fn read_rules(reader: &mut Reader<'_>, node: &Node, around: &Around<'_>) -> Opti
             }
         } else {
             rules.extend(Rule::read(reader, node, around));
-            spans.resize(rules.len(), node.span.start);
+            read.resize(rules.len(), node);
         }
         if rules.len() > RuleSet::MAX_RULES {
             let message = format!("there are more than {} rules", RuleSet::MAX_RULES);
@@ -87,19 +117,19 @@ fn read_rules(reader: &mut Reader<'_>, node: &Node, around: &Around<'_>) -> Opti
             return None;
         }
     }
-    check_names(reader, &rules, &spans);
-    Some(rules)
+    check_names(reader, &rules, &read);
+    Some((rules, read))
 }
 
-fn check_names(reader: &mut Reader<'_>, rules: &[Rule], spans: &[usize]) {
+fn check_names(reader: &mut Reader<'_>, rules: &[Rule], nodes: &[&Node]) {
     let mut known = std::collections::BTreeSet::new();
-    for (rule, start) in rules.iter().zip(spans) {
+    for (rule, node) in rules.iter().zip(nodes) {
         if !known.insert(&rule.name) {
             let message = format!("there are two rules called `{}`", rule.name);
             let remedy = "give one of them another name";
             reader.add(Diagnostic::error(
                 "duplicate-rule",
-                *start..*start,
+                node.span.start..node.span.start,
                 message,
                 "the second one",
                 remedy,
@@ -117,7 +147,7 @@ fn group<'n>(reader: &mut Reader<'_>, node: &'n Node) -> Option<Option<(&'n [Nod
     }
     Some(
         reader
-            .fields(node, "a group", &["group", "first_match", "rules"])
+            .fields(node, "a group", &GROUP_FIELDS)
             .and_then(|fields| read_group(reader, &fields)),
     )
 }
@@ -148,8 +178,8 @@ impl Reader<'_> {
     /// What of it is no good is left as it usually is: the report says so.
     fn client_ip(&mut self, node: &Node) -> ClientIp {
         let usual = ClientIp::default();
-        let known = ["trusted_proxies", "header", "ipv6_host"];
-        let Some(fields) = self.fields(node, "`client_ip`", &known) else { return usual };
+        let fields = self.fields(node, "`client_ip`", &CLIENT_IP_FIELDS);
+        let Some(fields) = fields else { return usual };
         let trusted = match fields.get("trusted_proxies") {
             Some(node) => networks(self, self.items(node)),
             None => networks(self, &[]),

@@ -7,6 +7,7 @@ use crate::diagnostic::Report;
 use crate::document::Document;
 use crate::facts::Facts;
 use crate::files::{Files, NoFiles};
+use crate::geo::Geo;
 use crate::index::{BY_PATH, Candidates, Index};
 use crate::read::Reader;
 use crate::rule::{Alternative, Rule};
@@ -36,6 +37,7 @@ pub struct RuleSet {
     pub(crate) namespace: Box<str>,
     pub(crate) client_ip: ClientIp,
     pub(crate) tiers: Option<Tiers>,
+    pub(crate) geo: Option<Geo>,
     pub(crate) rules: Box<[Rule]>,
     pub(crate) index: Index,
     pub(crate) has_alternatives: bool,
@@ -124,6 +126,17 @@ impl RuleSet {
     /// ```
     pub const fn tiers(&self) -> Option<&Tiers> {
         self.tiers.as_ref()
+    }
+
+    /// The databases of networks that the file names, if it does: for [`Facts::new`].
+    ///
+    /// ```
+    /// # use tollgate_rules::RuleSet;
+    /// assert!(RuleSet::parse("rules: []")?.geo().is_none());
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub const fn geo(&self) -> Option<&Geo> {
+        self.geo.as_ref()
     }
 
     /// All rules, in the order of the file, those in groups among them.

@@ -239,6 +239,9 @@ fn percentage(reader: &mut Reader<'_>, node: &Node) -> Option<u8> {
     Some(reader.parsed(node, "a percentage", "80%", parse)?.value)
 }
 
+/// What clients and proxies take for "not now" or "not you".
+const USUAL_STATUSES: [u16; 4] = [402, 403, 429, 503];
+
 /// What a message can be filled in with.
 const PLACEHOLDERS: [&str; 3] = ["{retry_after}", "{limit}", "{rule}"];
 
@@ -261,6 +264,13 @@ impl Deny {
             && let Some(given) = reader.parsed(node, "a status", "429", parse)
         {
             status = given.value;
+            if !USUAL_STATUSES.contains(&status) {
+                let message = format!("{status} is an unusual status for a denial");
+                let remedy = "use 429, or 402, 403 or 503: clients know what they mean";
+                let span = node.span.clone();
+                let found = Diagnostic::error("unusual-status", span, message, "here", remedy);
+                reader.add(found.warning());
+            }
         }
         let mut text = |name| match fields.get(name) {
             Some(node) => read_text(reader, node),

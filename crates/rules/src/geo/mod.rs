@@ -2,6 +2,7 @@
 
 mod country;
 mod database;
+mod read;
 
 use std::io;
 use std::net::IpAddr;
@@ -120,6 +121,11 @@ impl Geo {
     /// ```
     pub fn country(&self, ip: IpAddr) -> Option<Country> {
         self.country.as_ref()?.look_up(ip)
+    }
+
+    /// Whether there is a database of network operators, and one of countries.
+    pub(crate) const fn knows(&self) -> (bool, bool) {
+        (self.asn.is_some(), self.country.is_some())
     }
 
     /// Reads those files again whose time of modification or length is another than when they

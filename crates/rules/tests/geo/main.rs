@@ -21,7 +21,7 @@ use mmdb::Value::{List, Map, Text, U32};
 use mmdb::{Value, database};
 use proptest::prelude::*;
 use tempfile::TempDir;
-use tollgate_rules::{Geo, GeoError};
+use tollgate_rules::{Facts, Geo, GeoError, Report, Request, RuleSet, Source};
 
 #[test]
 fn operators_and_countries_are_found() {
@@ -41,6 +41,31 @@ fn operators_and_countries_are_found() {
         assert_eq!((country_of(&geo, "2001:db8::1").as_str(), geo.asn(ip("2001:db8::1"))), v6);
         assert_eq!(country_of(&geo, "2001:db9::1"), "-");
     }
+}
+
+#[test]
+fn a_rule_file_names_its_databases() {
+    let folder = Folder::new();
+    folder.write("asn.mmdb", &asns(6));
+    folder.write("country.mmdb", &countries(6));
+    let files = tollgate_rules::Folder::new(folder.path(""));
+    let read = |geo: &str| {
+        let rules = "rules: [{ name: a, match: { country: DE }, key: [asn], limit: 5/s }]";
+        RuleSet::read(&Source::new("rules.yaml", format!("geo: {geo}\n{rules}")), &files)
+    };
+    let codes = |report: Report| -> Vec<_> {
+        report.diagnostics().iter().map(|diagnostic| diagnostic.code()).collect()
+    };
+    let set = read("{ asn: asn.mmdb, country: country.mmdb }").unwrap();
+    let applying = |address: &str| {
+        let request = Request::new("GET", "/").peer(ip(address));
+        set.applying(&Facts::new(&set, &request, set.geo())).len()
+    };
+    assert_eq!((applying("192.0.2.1"), applying("198.51.100.1")), (1, 0));
+    assert_eq!(set.needs().geo_asn.as_deref(), Some("a"));
+    assert_eq!(codes(read("{ asn: asn.mmdb }").unwrap_err()), ["no-geo"]);
+    let wrong = read("{ asn: country.mmdb, country: missing.mmdb }").unwrap_err();
+    assert_eq!(codes(wrong), ["unreadable-file", "unreadable-file"]);
 }
 
 #[test]
