@@ -101,7 +101,7 @@ impl Shape {
 pub(crate) const FIELDS: [&str; 7] =
     ["limit", "burst", "algorithm", "queue", "window", "concurrent", "expires"];
 
-const ALGORITHMS: [(&str, Algorithm); 5] = [
+pub(crate) const ALGORITHMS: [(&str, Algorithm); 5] = [
     ("token_bucket", Algorithm::TokenBucket),
     ("leaky_bucket", Algorithm::LeakyBucket { queue: 0 }),
     ("fixed_window", Algorithm::FixedWindow),

@@ -218,10 +218,10 @@ impl fmt::Display for Pattern {
 }
 
 /// The fields of `match` that are not attributes with text values.
-const SPECIAL: [&str; 6] = ["method", "host", "path", "tier", "ip", "when"];
+pub(crate) const SPECIAL: [&str; 6] = ["method", "host", "path", "tier", "ip", "when"];
 
 /// Methods that are not standard must be asked for by a descriptor: most are slips.
-const METHODS: [&str; 9] =
+pub(crate) const METHODS: [&str; 9] =
     ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
 
 impl Matching {

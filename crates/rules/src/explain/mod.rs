@@ -3,7 +3,7 @@
 mod client;
 mod display;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

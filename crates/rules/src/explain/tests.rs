@@ -122,6 +122,11 @@ fn the_address_that_counts_is_told() {
     }
 }
 
+/// What stands before the rules.
+pub(crate) fn head() -> &'static str {
+    FILE.trim_end().trim_end_matches("rules:")
+}
+
 /// Fields of `match`, each with what it may say.
 const MATCHES: [&str; 16] = [
     "method: GET",
@@ -171,7 +176,7 @@ fn rule() -> impl Strategy<Value = String> {
 }
 
 /// A file of rules, some of them in groups, some of which are of alternatives.
-fn file() -> impl Strategy<Value = String> {
+pub(crate) fn file() -> impl Strategy<Value = String> {
     let entry = (vec(rule(), 1..5), any::<Option<bool>>());
     vec(entry, 0..5).prop_map(|entries| {
         let mut text = "rules:\n".to_owned();
@@ -205,8 +210,7 @@ proptest! {
             0..=4,
         ),
     ) {
-        let head = FILE.trim_end().trim_end_matches("rules:");
-        let set = RuleSet::parse(&format!("{head}{file}"));
+        let set = RuleSet::parse(&format!("{}{file}", head()));
         let set = set.map_err(|error| TestCaseError::fail(error.to_string()))?;
         let mut request = Request::new(method, target).host(host).headers(&headers);
         if let Some(peer) = peer {
