@@ -14,6 +14,7 @@ use crate::rule::Rule;
 use crate::rule_set::RuleSet;
 use crate::settings::Mode;
 use crate::source::Span;
+use crate::window::Window;
 
 /// More rules with the same key than this are not compared one with another.
 const MAX_COMPARED: usize = 1_000;
@@ -130,9 +131,12 @@ fn check_chosen_keys(reader: &mut Reader<'_>, set: &RuleSet, nodes: &[&Node]) {
         !rule.key.parts.is_empty() && rule.key.parts.iter().all(Attribute::is_chosen_by_clients)
     };
     let bounds: Vec<&Rule> = set.rules.iter().filter(|rule| rule.bounds_clients()).collect();
+    if bounds.len() * set.rules.iter().filter(chosen).count() > MAX_COMPARED * MAX_COMPARED {
+        return;
+    }
     for (rule, node) in set.rules.iter().zip(nodes).filter(|(rule, _)| chosen(rule)) {
-        let mut bounds = bounds.iter().take(MAX_COMPARED);
-        if rule.mode() == Mode::Off || bounds.any(|it| it.matching.covers(&rule.matching)) {
+        let is_bound = bounds.iter().any(|it| it.matching.covers(&rule.matching));
+        if rule.mode() == Mode::Off || is_bound {
             continue;
         }
         let part = &rule.key.parts[0];
@@ -182,6 +186,7 @@ impl Rule {
             && self.overrides.is_none()
             && other.overrides.is_none()
             && self.consistency() == other.consistency()
+            && self.on_store_failure() == other.on_store_failure()
             && other.block.is_none()
             && self.budget.is_within(&other.budget)
             && self.matching.covers(&other.matching)
@@ -219,7 +224,9 @@ impl Budget {
                         }
                     }
                 };
-                ours.shape == theirs.shape && (0..tiers).all(within)
+                // Windows that begin anywhere begin elsewhere for each rule.
+                let alike = ours.shape == theirs.shape && ours.shape.window != Window::Jittered;
+                alike && (0..tiers).all(within)
             }
             (
                 Self::Concurrent { most: ours, expires: a },

@@ -15,7 +15,8 @@ impl Matching {
         methods
             && tiers
             && networks
-            && covers_all(&self.hosts, &other.hosts, Pattern::covers_host)
+            // Case does not matter to hosts: what is written in another is just not sure.
+            && covers_all(&self.hosts, &other.hosts, Pattern::covers)
             && covers_all(&self.paths, &other.paths, PathPattern::covers)
             && (self.when.is_none() || self.when == other.when)
             && self.others.iter().all(|(attribute, patterns)| {
@@ -42,11 +43,6 @@ impl Pattern {
             (Self::Suffix(_) | Self::Exactly(_), _) => false,
         }
     }
-
-    /// The same; case does not matter to hosts, and what is written in another is not compared.
-    fn covers_host(&self, other: &Self) -> bool {
-        self.covers(other)
-    }
 }
 
 impl PathPattern {
@@ -67,7 +63,49 @@ impl PathPattern {
 
 #[cfg(test)]
 mod tests {
-    use crate::RuleSet;
+    use proptest::prelude::*;
+
+    use crate::explain::tests::{Made, file, head, made};
+    use crate::{Facts, RuleSet};
+
+    proptest! {
+        #[test]
+        fn who_covers_another_applies_where_it_does(file in file(), made in made()) {
+            let set = RuleSet::parse(&format!("{}{file}", head())).unwrap();
+            made.with(|request| {
+                let facts = Facts::new(&set, request, None);
+                let is_about = |at: usize| set.rules()[at].matching.mismatch(&facts).is_none();
+                for (a, one) in set.rules().iter().enumerate() {
+                    for (b, other) in set.rules().iter().enumerate() {
+                        if one.matching.covers(&other.matching) && is_about(b) {
+                            prop_assert!(is_about(a), "{a} covers {b}: {file}");
+                        }
+                    }
+                }
+                Ok(())
+            })?;
+        }
+
+        #[test]
+        fn what_is_called_unreachable_never_applies(file in file(), made in made()) {
+            let set = RuleSet::parse(&format!("{}{file}", head())).unwrap();
+            made.with(|request| {
+                for number in set.applying(&Facts::new(&set, request, None)) {
+                    let name = format!("`{}` never applies", set.rules()[number].name());
+                    let found = set.warnings().diagnostics().iter();
+                    let mut said = found.filter(|it| it.message().starts_with(&name));
+                    prop_assert!(said.next().is_none(), "{name}: {file}");
+                }
+                Ok(())
+            })?;
+        }
+    }
+
+    #[test]
+    fn requests_are_made_of_parts() {
+        let made = Made { target: "/a", ..Made::default() };
+        made.with(|request| assert_eq!(request.path(), "/a"));
+    }
 
     fn covers(ours: &str, theirs: &str) -> bool {
         let text = format!(

@@ -2,14 +2,14 @@
 //!
 //! Reading order: [`Source`] and [`Document`] (text as a tree, each value with its place),
 //! [`Report`] (all that is wrong with it), [`Attribute`] and [`PathPattern`] (what rules speak
-//! of), [`Condition`] and [`CostExpression`] (what the rest of them cannot say), [`Request`] and
-//! [`Outcome`] (what is decided about).
-//! of), [`Request`] (what is decided about), [`ClientIp`] and [`Geo`] (whom it comes from, and
-//! where they are).
 //! of), [`Condition`] and [`CostExpression`] (what the rest of them cannot say), [`GraphqlCost`]
 //! (what a query costs), [`Request`] and [`Outcome`] (what is decided about).
 //! of), [`Request`] (what is decided about). Beside that way: [`format`](fn@format) (rule files in
 //! their canonical form) and [`import`] (limits of other software as rules).
+//! (what a query costs), [`Request`] and [`Outcome`] (what is decided about), [`ClientIp`] and
+//! [`Geo`] (whom it comes from, and where they are), [`RuleSet`] and [`Facts`] (which rules
+//! apply). For people: [`Rule::in_words`] (what a rule says), [`Explanation`] (why it applies),
+//! [`Changes`] (what another version changes), [`schema`] (what editors know).
 
 #![forbid(unsafe_code)]
 
@@ -59,10 +59,7 @@ pub use cost::{Cost, CostError};
 pub use diagnostic::{Diagnostic, Report, Severity};
 pub use diff::{Change, Changes, Direction, OverrideChange, OverrideChanges, RuleChange};
 pub use document::Document;
-pub use explain::{
-    AppliedLimit, Applies, ClientReason, Explanation, KeyValue, Reason, RuleExplanation, StandsFor,
-    Verdict,
-};
+pub use explain::{AppliedLimit, Applies, ClientReason, Explanation, KeyValue, Reason, RuleExplanation, StandsFor, Verdict};
 pub use facts::{Facts, Value};
 pub use files::{Files, Folder, NoFiles};
 pub use fmt::format;

@@ -1,4 +1,7 @@
-use crate::{Direction, RuleChange, RuleSet};
+use proptest::prelude::*;
+
+use crate::explain::tests::{file, head};
+use crate::{Direction, RuleChange, RuleSet, Source};
 
 fn set(text: &str) -> RuleSet {
     RuleSet::parse(text).unwrap()
@@ -129,4 +132,28 @@ fn the_whole_has_a_direction() {
     let old = set("rules: [{ name: a, key: [], limit: 5/s }]");
     let new = set("rules: [{ name: b, key: [], limit: 6/s }]");
     assert_eq!(old.changes(&new).direction(), Some(Direction::Both));
+}
+
+proptest! {
+    #[test]
+    fn a_formatted_file_has_no_changes(file in file()) {
+        let text = format!("{}{file}", head());
+        let formatted = crate::format(&Source::new("rules.yaml", text.as_str())).unwrap();
+        let changes = set(&text).changes(&set(&formatted));
+        prop_assert!(changes.is_empty(), "{}", changes);
+    }
+
+    #[test]
+    fn changes_go_both_ways(old in file(), new in file()) {
+        let (old, new) = (set(&format!("{}{old}", head())), set(&format!("{}{new}", head())));
+        let (there, back) = (old.changes(&new), new.changes(&old));
+        prop_assert_eq!(there.is_empty(), back.is_empty());
+        prop_assert_eq!(there.rules.len(), back.rules.len(), "{}\n{}", there, back);
+        let turned = match back.direction() {
+            Some(Direction::Stricter) => Some(Direction::Looser),
+            Some(Direction::Looser) => Some(Direction::Stricter),
+            other => other,
+        };
+        prop_assert_eq!(there.direction(), turned, "{}\n{}", there, back);
+    }
 }
