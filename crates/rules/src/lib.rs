@@ -15,6 +15,7 @@
 
 mod attribute;
 mod budget;
+mod case;
 mod check;
 mod client_ip;
 mod condition;
@@ -33,6 +34,7 @@ mod hops;
 mod import;
 mod index;
 mod key;
+mod lasting;
 mod matching;
 mod needs;
 mod networks;
@@ -54,19 +56,24 @@ mod window;
 mod words;
 
 pub use attribute::{Attribute, AttributeError};
+pub use case::{Case, Comparison, Expect, Given, Relation, Step};
 pub use client_ip::{ClientHeader, ClientIp, ClientIpError};
 pub use condition::{Condition, CostExpression, EvaluationError, ExpressionError};
 pub use cost::{Cost, CostError};
 pub use diagnostic::{Diagnostic, Report, Severity};
 pub use diff::{Change, Changes, Direction, OverrideChange, OverrideChanges, RuleChange};
 pub use document::Document;
-pub use explain::{AppliedLimit, Applies, ClientReason, Explanation, KeyValue, Reason, RuleExplanation, StandsFor, Verdict};
+pub use explain::{
+    AppliedLimit, Applies, ClientReason, Explanation, KeyValue, Reason, RuleExplanation, StandsFor,
+    Verdict,
+};
 pub use facts::{Facts, Value};
 pub use files::{Files, Folder, NoFiles};
 pub use fmt::format;
 pub use geo::{Country, CountryError, Geo, GeoError};
 pub use graphql::{GraphqlCache, GraphqlCost, GraphqlError};
 pub use import::{ImportError, ImportKind, ImportNote, Imported, import};
+pub use lasting::Lasting;
 pub use needs::Needs;
 pub use networks::{Networks, NetworksError};
 pub use outcome::Outcome;

@@ -1,5 +1,6 @@
 //! Reading a rule file: what stands in it beside the rules, and all of these.
 
+use crate::case::{Rules, read_cases};
 use crate::check::{check, check_geo};
 use crate::client_ip::{ClientHeader, ClientIp};
 use crate::diagnostic::{Diagnostic, Report};
@@ -52,6 +53,13 @@ pub(crate) fn read_file(
     let node = reader.required(&fields, "the file", "rules", remedy)?;
     let around = Around { tiers: tiers.as_ref(), usual: &usual, files };
     let (rules, nodes) = read_rules(reader, node, &around)?;
+    let tests = match fields.get("tests") {
+        Some(node) => {
+            let rules = Rules { tiers: tiers.as_ref(), rules: &rules };
+            read_cases(reader, node, rules, files)
+        }
+        None => Vec::new(),
+    };
     let active = rules.iter().zip(0u32..).filter(|(rule, _)| rule.mode() != Mode::Off);
     let index = Index::new(active.map(|(rule, number)| (number, &rule.matching)));
     let version = Version::of(root, &rules);
@@ -65,6 +73,7 @@ pub(crate) fn read_file(
         tiers,
         geo,
         rules,
+        tests: tests.into(),
         index,
         has_alternatives,
         warnings,

@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use crate::case::Case;
 use crate::client_ip::ClientIp;
 use crate::diagnostic::Report;
 use crate::document::Document;
@@ -39,6 +40,7 @@ pub struct RuleSet {
     pub(crate) tiers: Option<Tiers>,
     pub(crate) geo: Option<Geo>,
     pub(crate) rules: Box<[Rule]>,
+    pub(crate) tests: Box<[Case]>,
     pub(crate) index: Index,
     pub(crate) has_alternatives: bool,
     pub(crate) warnings: Report,
@@ -148,6 +150,21 @@ impl RuleSet {
     /// ```
     pub const fn rules(&self) -> &[Rule] {
         &self.rules
+    }
+
+    /// The tests of the file and of those that it names, in order.
+    ///
+    /// ```
+    /// # use tollgate_rules::RuleSet;
+    /// let set = RuleSet::parse(
+    ///     "rules: [{ name: a, key: [], limit: 5/s }]
+    /// tests: [{ name: five, given: { request: GET /, times: 6 }, expect: { allowed: 5 } }]",
+    /// )?;
+    /// assert_eq!(set.tests().len(), 1);
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub const fn tests(&self) -> &[Case] {
+        &self.tests
     }
 
     /// What is allowed, and hardly meant.
