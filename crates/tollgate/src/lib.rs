@@ -85,7 +85,7 @@ mod spending;
 mod stats;
 
 #[cfg(feature = "rules")]
-pub use engine::{Engine, EngineBuilder, RuleDecision, Ruling};
+pub use engine::{Engine, EngineBuilder, Expectation, Failure, Rehearsal, RuleDecision, Ruling};
 pub use error::Error;
 pub use gate::{Answer, Charge, Gate, GateBuilder, KeyRef, LimitId};
 pub use limiter::{Limiter, LimiterBuilder};

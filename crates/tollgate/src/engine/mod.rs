@@ -5,9 +5,11 @@ mod builder;
 mod counted;
 mod decide;
 mod keys;
+mod rehearsal;
 mod ruling;
 
 pub use builder::EngineBuilder;
+pub use rehearsal::{Expectation, Failure, Rehearsal};
 pub use ruling::{RuleDecision, Ruling};
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -139,6 +139,11 @@ impl Ruling {
         &self.active
     }
 
+    /// The slots that it holds: the rest of it is let go.
+    pub(super) fn into_held(self) -> SmallVec<[Held; 1]> {
+        self.said.held
+    }
+
     pub(super) fn reserved(&self) -> &[Reserved] {
         &self.said.reserved
     }
