@@ -104,7 +104,9 @@ impl Case {
         let fields = reader.fields(node, "a test", &Self::FIELDS)?;
         let remedy = "say what it is about: `name: a free user gets 100 a minute`";
         let name = reader.required(&fields, "a test", "name", remedy);
-        let name = name.and_then(|node| reader.text(node, "the name of a test"));
+        let name = name.and_then(|node| {
+            reader.parsed(node, "the name of a test", "five a second", name_of_case)
+        });
         let steps = match fields.get("steps") {
             None => vec![Step::from_fields(reader, &fields, "a test", rules)?],
             Some(node) => {
@@ -123,9 +125,20 @@ impl Case {
             let remedy = "say what must come out: `expect: { allowed: 100, denied_by: per-user }`";
             reader.add(Diagnostic::error("nothing-expected", span, message, "this test", remedy));
         }
-        Some(Self { name: name?.into(), steps: steps.into() })
+        Some(Self { name: name?.value, steps: steps.into() })
     }
 }
+
+/// It is printed in one line.
+fn name_of_case(text: &str) -> Result<Box<str>, &'static str> {
+    match !text.is_empty() && text.len() <= MAX_NAME && !text.contains(char::is_control) {
+        true => Ok(text.into()),
+        false => Err("it must have 1 to 200 bytes, all in one line"),
+    }
+}
+
+/// The longest name of a test, in bytes.
+const MAX_NAME: usize = 200;
 
 /// Whether a test or a step says what it expects, whether or not that is any good.
 fn expects(node: &Node) -> bool {

@@ -85,6 +85,12 @@ fn what_is_wrong_is_said_where_it_is() {
             "no `name`",
             "say what it",
         ),
+        (
+            format!("{{ name: \"a\\nb\", {request}, expect: {{ allowed: 5 }} }}"),
+            "\"a",
+            "all in one line",
+            "five",
+        ),
         (given("GET / usr=a"), "usr=a", "no attribute `usr`", "`user`"),
         (given("'GET / usr=a'"), "usr=a", "no attribute `usr`", "`user`"),
         (given("\"GET / usr=\\\"a\""), "\"GET", "never closed", "close it"),
