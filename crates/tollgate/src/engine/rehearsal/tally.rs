@@ -63,10 +63,8 @@ impl Tally {
             let actual = format!("{}; {}", self.denied, self.denial());
             fail(Expectation::Denied, format!("{expected} denied"), actual);
         }
-        let is_expected = |name: &Box<str>| expect.denied_by.contains(name);
-        if !expect.denied_by.is_empty()
-            && (self.denied == 0 || !self.denied_by.iter().all(is_expected))
-        {
+        let as_expected = self.denied_by.iter().all(|name| expect.denied_by.contains(name));
+        if !expect.denied_by.is_empty() && (self.denied == 0 || !as_expected) {
             let expected = format!("denials by {}", listed(&expect.denied_by, " or "));
             let actual = match self.denied {
                 0 => "none".to_owned(),
