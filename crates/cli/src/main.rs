@@ -2,25 +2,31 @@
 
 #![forbid(unsafe_code)]
 
+mod answer;
 mod bench;
+mod check;
+mod completions;
+mod error;
+mod files;
+mod finding;
 mod flags;
+mod print;
+mod rules;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
+use crate::error::{Ending, Error};
 use crate::flags::{Command, Flags};
 
 fn main() -> ExitCode {
-    let flags = Flags::parse();
-    let outcome = match flags.command {
-        Command::Bench(bench) => bench::run(&bench),
+    let Flags { command } = Flags::parse();
+    let outcome = match &command {
+        Command::Bench(flags) => bench::run(flags).map(|()| Ending::Good).map_err(Error::from),
+        Command::Check(flags) => check::run(flags),
+        Command::Rules(flags) => rules::run(&flags.command),
+        Command::Completions(flags) => completions::run(flags),
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("tollgate: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    outcome.unwrap_or_else(|error| error.report(command.output())).into()
 }

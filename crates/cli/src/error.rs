@@ -1,0 +1,148 @@
+//! Why a command did not do what it was asked to, and how the program ends.
+
+use std::io;
+use std::process::ExitCode;
+
+use tollgate_rules::{Report, RequestLineError, Source};
+
+use crate::bench;
+use crate::finding::{self, Finding, Findings};
+use crate::flags::Output;
+use crate::print;
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ending {
+    /// All is well.
+    Good,
+    /// Rules are wrong, tests failed, or a request was denied.
+    Findings,
+    /// The command line is wrong, or a file cannot be read or written.
+    Failure,
+}
+
+impl From<Ending> for ExitCode {
+    fn from(ending: Ending) -> Self {
+        Self::from(match ending {
+            Ending::Good => 0,
+            Ending::Findings => 1,
+            Ending::Failure => 2,
+        })
+    }
+}
+
+/// Why a command did not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// A file cannot be read; nothing was done with it.
+    #[error("{file} cannot be read: {error}")]
+    Read {
+        file: String,
+        #[source]
+        error: io::Error,
+    },
+    /// A file cannot be written, and is as it was.
+    #[error("{file} cannot be written: {error}")]
+    Write {
+        file: String,
+        #[source]
+        error: io::Error,
+    },
+    /// The rules in a file cannot be used.
+    #[error("the rules in {} cannot be used", text.name())]
+    Rules { text: Box<Source>, report: Report },
+    /// The request on the command line is none.
+    #[error("{error}")]
+    Request {
+        line: String,
+        #[source]
+        error: RequestLineError,
+    },
+    /// There can be no engine for these rules, here and now.
+    #[error("these rules cannot be kept: {0}")]
+    Engine(#[from] tollgate::Error),
+    /// There are no figures.
+    #[error(transparent)]
+    Bench(#[from] bench::Error),
+    /// Nobody reads what is printed.
+    #[error("cannot print: {0}")]
+    Print(#[source] io::Error),
+}
+
+impl Error {
+    /// How the program ends with this.
+    pub(crate) const fn ending(&self) -> Ending {
+        match self {
+            Self::Rules { .. } => Ending::Findings,
+            _ => Ending::Failure,
+        }
+    }
+
+    /// A short name of what is wrong, for programs.
+    const fn code(&self) -> &'static str {
+        match self {
+            Self::Read { .. } => "unreadable-file",
+            Self::Write { .. } => "unwritable-file",
+            Self::Rules { .. } => "bad-rules",
+            Self::Request { .. } => "bad-request",
+            Self::Engine(_) => "no-engine",
+            Self::Bench(_) => "no-figures",
+            Self::Print(_) => "no-output",
+        }
+    }
+
+    /// What it comes down to.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        let alone = |file: Option<&str>, column: Option<usize>, remedy: &str| {
+            vec![Finding::error(self.code(), file, column, &self.to_string(), remedy)]
+        };
+        match self {
+            Self::Rules { text, report } => finding::of_report(text, report),
+            Self::Read { file, .. } => {
+                alone(Some(file), None, "name a file of text in UTF-8 that you may read")
+            }
+            Self::Write { file, .. } => {
+                alone(Some(file), None, "see that you may write in its folder")
+            }
+            Self::Request { line, error } => {
+                let column = line.get(..error.at()).map_or(1, |before| before.chars().count() + 1);
+                alone(None, Some(column), &error.remedy())
+            }
+            Self::Engine(_) => alone(None, None, "count fewer keys, or with fewer limits"),
+            Self::Bench(_) => alone(None, None, "measure with other flags"),
+            Self::Print(_) => alone(None, None, "see who reads the output"),
+        }
+    }
+
+    /// Reports it, once.
+    pub(crate) fn report(&self, output: Output) -> Ending {
+        if let Self::Print(error) | Self::Bench(bench::Error::Print(error)) = self
+            && error.kind() == io::ErrorKind::BrokenPipe
+        {
+            // Whoever read us has seen enough, and not what came after.
+            return self.ending();
+        }
+        match output {
+            Output::Text => print::note(&self.to_text(print::note_colours())),
+            Output::Json => {
+                // If that cannot be printed either, the exit code has to do.
+                let _ = print::json(&Findings { findings: self.findings() });
+            }
+        }
+        self.ending()
+    }
+
+    /// For people.
+    pub(crate) fn to_text(&self, colours: bool) -> String {
+        match self {
+            Self::Rules { text, report } if colours => report.to_coloured_text(text),
+            Self::Rules { text, report } => report.to_text(text),
+            Self::Request { line, error } => {
+                let before = line.get(..error.at()).map_or(0, |before| before.chars().count());
+                let (blank, remedy) = (" ".repeat(before), error.remedy());
+                format!("tollgate: {self}\n\n  {line}\n  {blank}^\n\nhelp: {remedy}\n")
+            }
+            _ => format!("tollgate: {self}\n"),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Reading and writing rule files.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write as _};
+use std::path::Path;
+
+use tempfile::NamedTempFile;
+use tollgate_rules::{Folder, RequestLine, RuleSet, Source};
+
+use crate::error::Error;
+
+/// What means standard input instead of a file.
+pub(crate) const STDIN: &str = "-";
+
+/// The text of a file.
+pub(crate) fn read(file: &str) -> Result<Source, Error> {
+    let text = match file {
+        STDIN => read_text(io::stdin().lock()),
+        _ => File::open(file).and_then(read_text),
+    };
+    let name = if file == STDIN { "standard input" } else { file };
+    match text {
+        Ok(text) => Ok(Source::new(name, text)),
+        Err(error) => Err(Error::Read { file: name.to_owned(), error }),
+    }
+}
+
+fn read_text(from: impl Read) -> io::Result<String> {
+    let mut text = String::new();
+    // One byte more than is allowed: whoever reads the text then says that it is too much.
+    from.take(Source::MAX_BYTES as u64 + 1).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// The rules of a file. Files that it names are looked for beside it.
+pub(crate) fn load(file: &str) -> Result<(Source, RuleSet), Error> {
+    let source = read(file)?;
+    let folder = if file == STDIN { Folder::new("") } else { Folder::of(file) };
+    match RuleSet::read(&source, &folder) {
+        Ok(rules) => Ok((source, rules)),
+        Err(report) => Err(Error::Rules { text: Box::new(source), report }),
+    }
+}
+
+/// A request on the command line, as these rules see it.
+pub(crate) fn request(line: &str, rules: &RuleSet) -> Result<RequestLine, Error> {
+    let request = line.parse().and_then(|line: RequestLine| line.for_tiers(rules.tiers()));
+    request.map_err(|error| Error::Request { line: line.to_owned(), error })
+}
+
+/// Replaces the text of a file: as a whole, or not at all.
+pub(crate) fn replace(file: &str, text: &str) -> Result<(), Error> {
+    let replaced = || -> io::Result<()> {
+        // What a link leads to is replaced, not the link.
+        let path = fs::canonicalize(file)?;
+        let folder = path.parent().unwrap_or_else(|| Path::new("."));
+        let mut new = NamedTempFile::new_in(folder)?;
+        new.write_all(text.as_bytes())?;
+        new.as_file().set_permissions(fs::metadata(&path)?.permissions())?;
+        new.as_file().sync_all()?;
+        new.persist(&path)?;
+        Ok(())
+    };
+    replaced().map_err(|error| Error::Write { file: file.to_owned(), error })
+}
