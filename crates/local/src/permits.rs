@@ -28,14 +28,13 @@ use crate::shards::{ByHash, Shards};
 #[derive(Clone, Debug)]
 pub struct Concurrency {
     home: Arc<Home>,
+    max: NonZeroU32,
+    /// The time after which a permit comes back by itself.
+    expires: Option<Duration>,
 }
 
 #[derive(Debug)]
 struct Home {
-    max: NonZeroU32,
-    /// The time after which a permit comes back by itself. It is the same for all of them, so that
-    /// they expire in the order in which they were given out, which is how they are kept.
-    expires: Option<Duration>,
     /// Permits that may be out over all keys, and those that are.
     room: usize,
     out: AtomicUsize,
@@ -48,8 +47,8 @@ struct Shard {
     /// Permits are numbered per shard: a key that was forgotten and comes back must not repeat
     /// the number of a permit whose holder is late.
     given: u64,
-    /// When it is worth looking for expired permits of all keys again.
-    next_sweep: Tick,
+    /// When somebody has last looked for expired permits of all keys.
+    swept: Option<Tick>,
     turned_away: u64,
 }
 
@@ -104,24 +103,48 @@ impl Concurrency {
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     pub fn expiring(max: u32, room: usize, after: Duration) -> Result<Self, LimitError> {
-        if after.is_zero() {
-            let what = "the time after which permits expire, in nanoseconds,";
-            return Err(LimitError::OutOfRange { what, given: 0, min: 1, max: u64::MAX });
-        }
         Self::try_new(max, room, Some(after))
     }
 
+    /// Another number of permits, and another time after which they come back by themselves, with
+    /// what is out: a permit that one of both gave out counts for the other as well, from when it was
+    /// given out. Where more are out than there are now, nobody gets one until enough are back.
+    ///
+    /// ```
+    /// use tollgate_core::Tick;
+    /// use tollgate_local::{Concurrency, Key, Seed};
+    /// let (key, now) = ("acme".hash(&Seed::random()), Tick::ZERO);
+    /// let three = Concurrency::new(3, 1000)?;
+    /// let mut held: Vec<_> = (0..3).map(|_| three.acquire(key, now)).collect();
+    /// let two = three.resized(2, None)?;
+    /// held.pop();
+    /// assert!(two.acquire(key, now).is_err(), "two are still out");
+    /// held.pop();
+    /// assert!(two.acquire(key, now).is_ok());
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn resized(&self, max: u32, expires: Option<Duration>) -> Result<Self, LimitError> {
+        Self::at_home(&self.home, max, expires)
+    }
+
     fn try_new(max: u32, room: usize, expires: Option<Duration>) -> Result<Self, LimitError> {
-        let too_few = |what, given, max| LimitError::OutOfRange { what, given, min: 1, max };
-        let Some(max) = NonZeroU32::new(max) else {
-            return Err(too_few("the number of permits of a key", 0, u32::MAX.into()));
-        };
         if room == 0 {
-            return Err(too_few("the room for permits", 0, u64::MAX));
+            return Err(too_few("the room for permits", u64::MAX));
         }
         let shards = Shards::new(SHARDS, Shard::default);
         let out = AtomicUsize::new(0);
-        Ok(Self { home: Arc::new(Home { max, expires, room, out, shards }) })
+        Self::at_home(&Arc::new(Home { room, out, shards }), max, expires)
+    }
+
+    fn at_home(home: &Arc<Home>, max: u32, expires: Option<Duration>) -> Result<Self, LimitError> {
+        let Some(max) = NonZeroU32::new(max) else {
+            return Err(too_few("the number of permits of a key", u32::MAX.into()));
+        };
+        if expires.is_some_and(|after| after.is_zero()) {
+            let what = "the time after which permits expire, in nanoseconds,";
+            return Err(too_few(what, u64::MAX));
+        }
+        Ok(Self { home: Arc::clone(home), max, expires })
     }
 
     /// Takes a permit, or says why there is none.
@@ -140,21 +163,21 @@ impl Concurrency {
         let home = &self.home;
         let mut shard = home.shards.of(key);
         if home.out.load(Ordering::Relaxed) >= home.room
-            && let Some(expires) = home.expires
-            && now >= shard.next_sweep
+            && let Some(expires) = self.expires
+            && shard.swept.is_none_or(|then| now >= then.after(expires / 16))
         {
-            home.give_back(shard.forget(now));
-            shard.next_sweep = now.after(expires / 16);
+            home.give_back(shard.forget(expires, now));
+            shard.swept = Some(now);
         }
         if home.out.fetch_add(1, Ordering::Relaxed) >= home.room {
             home.give_back(1);
             shard.turned_away += 1;
-            return Err(Decision::deny(home.max.get().into(), 0, Duration::ZERO, Retry::OnReturn));
+            return Err(Decision::deny(self.max.get().into(), 0, Duration::ZERO, Retry::OnReturn));
         }
         let given = shard.given;
         let permits = shard.keys.entry(key).or_insert_with(|| Permits::numbered_from(given));
         let before = permits.held();
-        let permit = permits.acquire(home.max, home.expires, now);
+        let permit = permits.acquire(self.max, self.expires, now);
         let (after, next) = (permits.held(), permits.next_number());
         shard.given = given.max(next);
         // One was counted above; those that had expired, and this one if it was denied, are not
@@ -175,7 +198,7 @@ impl Concurrency {
         let mut shard = self.home.shards.of(key);
         let Some(permits) = shard.keys.get_mut(&key) else { return 0 };
         let before = permits.held();
-        let left = permits.out(now);
+        let left = permits.out(self.expires, now);
         self.home.give_back(before - left);
         left
     }
@@ -191,6 +214,10 @@ impl Concurrency {
     }
 }
 
+const fn too_few(what: &'static str, max: u64) -> LimitError {
+    LimitError::OutOfRange { what, given: 0, min: 1, max }
+}
+
 impl Home {
     fn give_back(&self, permits: usize) {
         self.out.fetch_sub(permits, Ordering::Relaxed);
@@ -199,11 +226,11 @@ impl Home {
 
 impl Shard {
     /// Takes back what has expired, and says how many permits that were.
-    fn forget(&mut self, now: Tick) -> usize {
+    fn forget(&mut self, expires: Duration, now: Tick) -> usize {
         let mut expired = 0;
         self.keys.retain(|_, permits| {
             let before = permits.held();
-            let left = permits.out(now);
+            let left = permits.out(Some(expires), now);
             expired += before - left;
             left > 0
         });

@@ -234,3 +234,63 @@ fn no_permits_and_no_room_are_refused() {
     assert!(error.contains("room") && error.contains("from 1"), "{error}");
     assert!(Concurrency::new(u32::MAX, usize::MAX).is_ok());
 }
+
+#[test]
+fn permits_that_are_out_count_for_whoever_follows() {
+    let ten = Concurrency::new(10, 1_000).unwrap();
+    let mut held: Vec<Held> = (0..5).map(|_| ten.acquire(key(1), START).unwrap()).collect();
+    let three = ten.resized(3, None).unwrap();
+    for out in [5, 4, 3] {
+        assert_eq!(three.out(key(1), START), out);
+        let denied = three.acquire(key(1), START).expect_err("three are out at least");
+        assert_eq!((denied.limit(), denied.remaining()), (3, 0));
+        held.pop();
+    }
+    held.push(three.acquire(key(1), START).expect("two are out"));
+    let twenty = three.resized(20, None).unwrap();
+    let more: Vec<_> = (0..30).filter_map(|_| twenty.acquire(key(1), START).ok()).collect();
+    assert_eq!(more.len(), 17);
+    drop(more);
+    drop(held);
+    assert_eq!([ten, three, twenty].map(|slots| slots.out(key(1), START)), [0, 0, 0]);
+}
+
+#[test]
+fn the_room_is_shared_with_whoever_follows() {
+    let slots = Concurrency::new(1, 10).unwrap();
+    let held: Vec<Held> = (0..8).map(|n| slots.acquire(key(n), START).unwrap()).collect();
+    let more = slots.resized(5, None).unwrap();
+    let others: Vec<_> = (10..20).filter_map(|n| more.acquire(key(n), START).ok()).collect();
+    assert_eq!((others.len(), slots.turned_away(), more.turned_away()), (2, 8, 8));
+    drop((held, others));
+}
+
+#[test]
+fn another_time_to_expire_holds_from_when_a_permit_was_given_out() {
+    let never = Concurrency::new(1, 64).unwrap();
+    std::mem::forget(never.acquire(key(1), START).unwrap());
+    let minute = never.resized(1, Some(MINUTE)).unwrap();
+    let just_before = START.after(MINUTE - Duration::from_nanos(1));
+    assert!(minute.acquire(key(1), just_before).is_err());
+    let hour = minute.resized(1, Some(60 * MINUTE)).unwrap();
+    assert!(hour.acquire(key(1), START.after(MINUTE)).is_err(), "it was extended");
+    let second = hour.resized(1, Some(MINUTE / 60)).unwrap();
+    assert!(second.acquire(key(1), START.after(MINUTE)).is_ok(), "it was shortened");
+}
+
+/// Whoever shortens the time looks for expired permits as often as the new time asks for.
+#[test]
+fn permits_that_expired_unseen_make_room_soon_after_the_time_was_shortened() {
+    let slow = Concurrency::expiring(1, 1, 1_000 * MINUTE).unwrap();
+    std::mem::forget(slow.acquire(key(1), START).unwrap());
+    assert!(slow.acquire(key(1), START).is_err(), "this one looks, and finds nothing");
+    let fast = slow.resized(1, Some(MINUTE)).unwrap();
+    assert!(fast.acquire(key(1), START.after(MINUTE)).is_ok());
+}
+
+#[test]
+fn successors_without_permits_or_time_are_refused() {
+    let slots = Concurrency::new(1, 10).unwrap();
+    assert!(slots.resized(0, None).is_err());
+    assert!(slots.resized(1, Some(Duration::ZERO)).is_err());
+}

@@ -9,7 +9,9 @@ use crate::time::{Tick, nanos};
 
 /// The permits that one key has out.
 ///
-/// A permit comes back when its holder returns it, or when it expires because the holder died.
+/// A permit comes back when its holder returns it, or when it expires because the holder died. After
+/// what time that is comes with every question, and holds for all permits that are out: whoever
+/// shortens it does not wait for those given out before, and whoever extends it grants them the rest.
 ///
 /// ```
 /// use std::num::NonZeroU32;
@@ -48,8 +50,7 @@ pub struct Permit(u64);
 #[derive(Clone, Copy, Debug)]
 struct Hold {
     permit: Permit,
-    /// In nanoseconds, and not a tick: at the last tick nothing may expire that was given out then.
-    expires: Option<u64>,
+    since: Tick,
 }
 
 impl Permits {
@@ -91,14 +92,13 @@ impl Permits {
         expires: Option<Duration>,
         now: Tick,
     ) -> Result<Permit, Decision> {
-        self.forget(now);
+        self.forget(expires, now);
         if self.out.len() >= max.get() as usize {
             return Err(Decision::deny(max.get().into(), 0, Duration::ZERO, Retry::OnReturn));
         }
         let permit = Permit(self.given);
         self.given += 1;
-        let expires = expires.map(|span| now.as_nanos().saturating_add(nanos(span)));
-        self.out.push_back(Hold { permit, expires });
+        self.out.push_back(Hold { permit, since: now });
         Ok(permit)
     }
 
@@ -126,14 +126,14 @@ impl Permits {
         self.out.len()
     }
 
-    /// How many permits are out.
+    /// How many permits are out, if they expire after that time.
     ///
     /// ```
     /// use tollgate_core::{Permits, Tick};
-    /// assert_eq!(Permits::default().out(Tick::ZERO), 0);
+    /// assert_eq!(Permits::default().out(None, Tick::ZERO), 0);
     /// ```
-    pub fn out(&mut self, now: Tick) -> usize {
-        self.forget(now);
+    pub fn out(&mut self, expires: Option<Duration>, now: Tick) -> usize {
+        self.forget(expires, now);
         self.out.len()
     }
 
@@ -141,17 +141,19 @@ impl Permits {
     ///
     /// ```
     /// use tollgate_core::{Permits, Tick};
-    /// assert!(Permits::default().is_at_rest(Tick::ZERO));
+    /// assert!(Permits::default().is_at_rest(None, Tick::ZERO));
     /// ```
-    pub fn is_at_rest(&mut self, now: Tick) -> bool {
-        self.out(now) == 0
+    pub fn is_at_rest(&mut self, expires: Option<Duration>, now: Tick) -> bool {
+        self.out(expires, now) == 0
     }
 
-    /// Permits of one key expire in the order they were given out. Where the time to expire was
-    /// shortened in between, one that has expired stays out until those before it are gone.
-    fn forget(&mut self, now: Tick) {
-        let expired = |hold: &Hold| hold.expires.is_some_and(|end| end <= now.as_nanos());
-        while self.out.front().is_some_and(expired) {
+    /// Permits of one key expire in the order they were given out.
+    fn forget(&mut self, expires: Option<Duration>, now: Tick) {
+        let Some(span) = expires.map(nanos) else { return };
+        // In nanoseconds, and not as a tick: at the last tick nothing may expire that was given out
+        // then.
+        let end = |hold: &Hold| hold.since.as_nanos().saturating_add(span);
+        while self.out.front().is_some_and(|hold| end(hold) <= now.as_nanos()) {
             self.out.pop_front();
         }
     }
