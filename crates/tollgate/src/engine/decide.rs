@@ -7,7 +7,7 @@
 //!      |
 //!   shadows                 count what passes, and deny nothing
 //!      |
-//!   denied: blocks begin
+//!   blocks begin            of each rule that says no, also of one in shadow
 //! ```
 
 use std::sync::Arc;
@@ -108,7 +108,7 @@ impl<C: Clock> Engine<C> {
         way.begin();
         way.rates();
         way.shadows();
-        if way.said.denied && intent == Intent::Spend {
+        if intent == Intent::Spend {
             way.block();
         }
         let Way { states, said, .. } = way;
@@ -184,7 +184,24 @@ impl<C: Clock> Way<'_, C> {
         if !decision.is_allowed() && self.all[at].enforces() {
             self.said.denied = true;
             self.intent = Intent::Look;
-            self.said.held.clear();
+            self.give_slots_back();
+        }
+    }
+
+    /// Has rules whose slots were held say what is free without them.
+    fn give_slots_back(&mut self) {
+        if self.said.held.is_empty() {
+            return;
+        }
+        self.said.held.clear();
+        for at in 0..self.all.len() {
+            let (met, state) = (self.all[at], self.states[at]);
+            let State::Decided(decision) = state else { continue };
+            if let Some(slots) = met.counted.slots(|| self.facts.tier())
+                && decision.is_allowed()
+            {
+                self.states[at] = State::Decided(self.slot(slots, met.spending.key));
+            }
         }
     }
 
@@ -260,7 +277,8 @@ impl<C: Clock> Way<'_, C> {
         }
     }
 
-    /// A key that was denied is denied everything for a while, if its rule says so.
+    /// A key to which a rule says no is told so for a while, if the rule has blocks. One in shadow
+    /// does the same, or it would not say what it will do once it is enforced.
     fn block(&mut self) {
         for (met, state) in self.all.iter().zip(&mut self.states) {
             let (Some(blocks), decision) = (met.counted.blocks(), state.decision()) else {
