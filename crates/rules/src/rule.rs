@@ -155,6 +155,25 @@ impl Rule {
         self.overrides.as_ref().map_or(&[], |overrides| &overrides.limits)
     }
 
+    /// How many limits stand beside each other for one tier, or for one override: one, or one for each
+    /// day that a month can begin on.
+    ///
+    /// ```
+    /// # use tollgate_rules::RuleSet;
+    /// let set = RuleSet::parse(
+    ///     "rules: [{ name: a, key: [user], limit: 5/month,
+    ///       window: { calendar: month, timezone: UTC, anchor: account.billing_day } }]",
+    /// )?;
+    /// assert_eq!((set.rules()[0].limits().len(), set.rules()[0].limits_per_tier()), (31, 31));
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub const fn limits_per_tier(&self) -> usize {
+        match &self.budget {
+            Budget::Rate(rates) => rates.shape.limits_per_quota(),
+            Budget::Concurrent { .. } => 1,
+        }
+    }
+
     /// Keys that have a limit of their own, as they are written, and the number of that limit.
     ///
     /// ```

@@ -1,7 +1,7 @@
 //! The counters of one rule.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tollgate_core::{Anchor, Limit, LimitError, Quota, Tick};
 use tollgate_local::{Clock, Concurrency, Counters, KeyHash, KeyMap, Past};
@@ -15,7 +15,11 @@ use crate::engine::keys::written_key_hash;
 pub(super) struct Counted {
     /// What it counts by: counters of another key would mean something else.
     key: Box<[Attribute]>,
-    /// One for each limit of the rule, and then for each that keys have of their own.
+    /// The tiers that have limits of their own, if they differ.
+    tiers: Box<[Box<str>]>,
+    /// How many limits a tier or an override has.
+    per_tier: usize,
+    /// The limits of each tier, and then those of each override.
     limits: Box<[(Limit, Arc<Counters>)]>,
     /// How many of these are the rule's.
     own: usize,
@@ -30,11 +34,10 @@ pub(super) struct Counted {
 #[derive(Debug)]
 pub(super) struct Slots {
     pub(super) most: u32,
-    expires: Option<Duration>,
-    pub(super) concurrency: Arc<Concurrency>,
+    pub(super) concurrency: Concurrency,
 }
 
-/// How many keys can have something under way at once, for each tier of a rule.
+/// How many can be under way at once, of all keys of a rule.
 const ROOM: usize = 1_000_000;
 
 /// What is around a rule whose counters are made.
@@ -47,7 +50,8 @@ pub(super) struct Making<'a, C> {
 }
 
 impl Counted {
-    /// The counters for a rule. Limits that there were under its name before keep theirs.
+    /// The counters for a rule. Tiers and overrides whose limits stay as they were under its name
+    /// keep theirs.
     pub(super) fn new<C: Clock>(
         making: &Making<'_, C>,
         rule: &Rule,
@@ -56,26 +60,57 @@ impl Counted {
         let old = old.filter(|old| *old.key == *rule.key());
         // A rule about what is under way at once has no limit, and its counters allow everything.
         let none = Limit::token_bucket(Quota::unlimited())?;
-        let own =
+        let limits =
             if rule.limits().is_empty() { std::slice::from_ref(&none) } else { rule.limits() };
-        let limits = own.iter().chain(rule.override_limits());
-        let counters = |limit: &Limit| {
-            let same = old.and_then(|old| old.limits.iter().find(|(known, _)| known == limit));
-            let counters = same.map(|(_, counters)| Arc::clone(counters));
-            (limit.clone(), counters.unwrap_or_else(|| making.counters(limit, old)))
+        let (tiers, overrides) = (making.tiers(rule), old.map(|old| old.overrides()));
+        let own = |(at, limit): (usize, &Limit)| {
+            let same = old.and_then(|old| old.of_tier(rule, &tiers, at));
+            (limit.clone(), making.next(limit, same, old))
         };
+        let overriding = |limit: &Limit| {
+            let same = overrides.as_ref().and_then(|old| old.get(&limit.to_string()).copied());
+            (limit.clone(), making.next(limit, same, old))
+        };
+        let own = limits.iter().enumerate().map(own);
+        let all = own.chain(rule.override_limits().iter().map(overriding)).collect();
         Ok(Self {
             key: rule.key().into(),
-            limits: limits.map(counters).collect(),
-            own: own.len(),
+            per_tier: rule.limits_per_tier(),
+            limits: all,
+            own: limits.len(),
             overridden: making.overridden(rule),
             blocks: rule.block_limit().map(|limit| {
-                let same = old.and_then(|old| old.blocks.as_ref()).filter(|(old, _)| old == limit);
-                let counters = same.map(|(_, blocks)| Arc::clone(blocks));
-                (limit.clone(), counters.unwrap_or_else(|| making.counters(limit, None)))
+                let same = old.and_then(|old| old.blocks.as_ref());
+                let past = same.map(|(_, blocks)| blocks);
+                (limit.clone(), making.next(limit, same, past))
             }),
             slots: making.slots(rule, old)?,
+            tiers,
         })
+    }
+
+    /// What counted until now for the limit of that number of `rule`. A tier is the same if it has
+    /// the same name. Where all had one limit together, that was the limit of each; where each had
+    /// its own, none of them is that of all.
+    fn of_tier(
+        &self,
+        rule: &Rule,
+        tiers: &[Box<str>],
+        number: usize,
+    ) -> Option<&(Limit, Arc<Counters>)> {
+        let each = rule.limits_per_tier();
+        let tier = match (tiers.get(number / each), self.tiers.is_empty()) {
+            (_, true) => 0,
+            (Some(name), false) => self.tiers.iter().position(|known| known == name)?,
+            (None, false) => return None,
+        };
+        let at = tier * each + number % each;
+        (self.per_tier == each && at < self.own).then(|| &self.limits[at])
+    }
+
+    /// The limits of overrides, by what they are called.
+    fn overrides(&self) -> BTreeMap<String, &(Limit, Arc<Counters>)> {
+        self.limits[self.own..].iter().map(|known| (known.0.to_string(), known)).collect()
     }
 
     /// The counters for a request with this key, unless the key has a limit of its own.
@@ -124,29 +159,53 @@ impl Counted {
 }
 
 impl<C: Clock> Making<'_, C> {
-    fn counters(&self, limit: &Limit, old: Option<&Arc<Counted>>) -> Arc<Counters> {
+    /// The counters for a limit: those of the same limit, or new ones that go on from the past.
+    fn next<P: Past + 'static>(
+        &self,
+        limit: &Limit,
+        same: Option<&(Limit, Arc<Counters>)>,
+        past: Option<&Arc<P>>,
+    ) -> Arc<Counters> {
+        if let Some((_, counters)) = same.filter(|(known, _)| known == limit) {
+            return Arc::clone(counters);
+        }
         let Engine { table, seed, .. } = self.engine;
         let salt = seed.salt(self.engine.next_salt());
         let builder = Counters::builder(table, limit, self.now, salt).among(self.among);
-        Arc::new(match old {
-            Some(old) => builder.following(Arc::clone(old) as Arc<dyn Past>, self.now.tick).build(),
+        Arc::new(match past {
+            Some(past) => {
+                let past: Arc<P> = Arc::clone(past);
+                builder.following(past, self.now.tick).build()
+            }
             None => builder.build(),
         })
     }
 
+    /// The names of the tiers, if the rule has a limit for each.
+    fn tiers(&self, rule: &Rule) -> Box<[Box<str>]> {
+        match self.rules.tiers() {
+            Some(tiers) if rule.limits().len() > rule.limits_per_tier() => {
+                tiers.names().map(Into::into).collect()
+            }
+            _ => Box::default(),
+        }
+    }
+
+    /// Tiers have their own numbers, and what is under way in common: also what began in another
+    /// tier, or when there was another number, counts.
     fn slots(&self, rule: &Rule, old: Option<&Arc<Counted>>) -> Result<Box<[Slots]>, LimitError> {
         let Some((most, expires)) = rule.concurrent() else { return Ok(Box::default()) };
-        let slots = |(tier, most): (usize, &u32)| {
-            let same = old.and_then(|old| old.slots.get(tier));
-            let same = same.filter(|old| (old.most, old.expires) == (*most, expires));
-            let concurrency = match (same, expires) {
-                (Some(same), _) => Arc::clone(&same.concurrency),
-                (None, Some(after)) => Arc::new(Concurrency::expiring(*most, ROOM, after)?),
-                (None, None) => Arc::new(Concurrency::new(*most, ROOM)?),
+        let old = old.and_then(|old| old.slots.first());
+        let mut home = old.map(|old| old.concurrency.clone());
+        let slots = |most: &u32| {
+            let concurrency = match &home {
+                Some(home) => home.resized(*most, expires)?,
+                None => Concurrency::new(*most, ROOM)?.resized(*most, expires)?,
             };
-            Ok(Slots { most: *most, expires, concurrency })
+            home = Some(concurrency.clone());
+            Ok(Slots { most: *most, concurrency })
         };
-        most.iter().enumerate().map(slots).collect()
+        most.iter().map(slots).collect()
     }
 
     fn overridden(&self, rule: &Rule) -> KeyMap {
@@ -183,9 +242,13 @@ impl Past for Counted {
 }
 
 impl Counted {
+    /// Those of all tiers, and those of the key's override.
     fn all_of(&self, key: KeyHash) -> impl Iterator<Item = &Arc<Counters>> {
-        let overridden = self.overridden.get(key).map(|number| self.own + number as usize);
-        let overridden = overridden.and_then(|at| self.limits.get(at));
-        self.limits[..self.own].iter().chain(overridden).map(|(_, counters)| counters)
+        let (own, overrides) = self.limits.split_at(self.own);
+        let overridden = self.overridden.get(key).map_or(&[][..], |number| {
+            let first = number as usize * self.per_tier;
+            overrides.get(first..first + self.per_tier).unwrap_or_default()
+        });
+        own.iter().chain(overridden).map(|(_, counters)| counters)
     }
 }
