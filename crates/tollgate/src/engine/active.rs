@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use tollgate_core::LimitError;
 use tollgate_local::Clock;
-use tollgate_rules::{Mode, Rule, RuleSet};
+use tollgate_rules::{Geo, Mode, Rule, RuleSet};
 
 use crate::engine::Engine;
 use crate::engine::counted::{Counted, Making};
@@ -17,6 +18,8 @@ pub(super) struct Active {
     /// One for each rule.
     counted: Box<[Arc<Counted>]>,
     has_only_rates: bool,
+    /// Databases of networks, if rules ask for them: they change more often than rules.
+    geo: Option<ArcSwap<Geo>>,
 }
 
 impl Active {
@@ -49,7 +52,8 @@ impl Active {
         };
         let active = |rule: &&Rule| rule.mode() != Mode::Off;
         let has_only_rates = rules.rules().iter().filter(active).all(only_rate);
-        Ok(Self { counted, has_only_rates, rules: Arc::new(rules) })
+        let geo = rules.geo().cloned().map(ArcSwap::from_pointee);
+        Ok(Self { counted, has_only_rates, geo, rules: Arc::new(rules) })
     }
 
     pub(super) const fn rules(&self) -> &Arc<RuleSet> {
@@ -60,6 +64,12 @@ impl Active {
     /// decided in the shortest way.
     pub(super) const fn has_only_rates(&self) -> bool {
         self.has_only_rates
+    }
+
+    /// The databases of networks, as they are now.
+    #[inline]
+    pub(super) const fn geo(&self) -> Option<&ArcSwap<Geo>> {
+        self.geo.as_ref()
     }
 
     #[inline]

@@ -13,6 +13,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 use tollgate_core::{Decision, Retry, Tick};
 use tollgate_local::{Clock, KeyHash};
@@ -61,7 +62,8 @@ impl<C: Clock> Engine<C> {
         let rules = active.rules();
         let mut room = String::new();
         let request = request.normal(&mut room);
-        let facts = Facts::new(rules, &request, None);
+        let geo = active.geo().map(ArcSwap::load);
+        let facts = Facts::new(rules, &request, geo.as_ref().map(|geo| &***geo));
         let mut all: Each<Met<'_>> = Each::new();
         rules.each_matching(&facts, |number, rule| {
             // A request that lacks a part of the key does not meet the rule.

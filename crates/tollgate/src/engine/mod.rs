@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use tollgate_local::{Clock, Seed, SystemClock, Table};
-use tollgate_rules::{Facts, Outcome, Request, RuleSet};
+use tollgate_rules::{Facts, Geo, GeoError, Outcome, Request, RuleSet};
 
 use crate::engine::active::Active;
 use crate::engine::decide::Intent;
@@ -113,6 +113,29 @@ impl<C: Clock> Engine<C> {
         Ok(())
     }
 
+    /// Reads the databases of networks again whose files have changed, and says whether any has.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be read. All of them then stay as they are.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, RuleSet};
+    /// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
+    /// assert!(!engine.reload_databases()?, "there are none");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reload_databases(&self) -> Result<bool, GeoError> {
+        let active = self.active.load();
+        let Some(geo) = active.geo() else { return Ok(false) };
+        let mut new = Geo::clone(&geo.load());
+        let changed = new.reload_if_changed()?;
+        if changed {
+            geo.store(Arc::new(new));
+        }
+        Ok(changed)
+    }
+
     /// The rules in force.
     ///
     /// ```
@@ -158,7 +181,8 @@ impl<C: Clock> Engine<C> {
         let rules = ruling.active().rules();
         let mut room = String::new();
         let request = request.normal(&mut room);
-        let facts = Facts::new(rules, &request, None);
+        let geo = ruling.active().geo().map(ArcSwap::load);
+        let facts = Facts::new(rules, &request, geo.as_ref().map(|geo| &***geo));
         for reserved in ruling.reserved() {
             if !rules.rules()[reserved.rule].counts(&facts, outcome) {
                 reserved.counters.undo(reserved.key, reserved.cost, reserved.at, &self.clock);
