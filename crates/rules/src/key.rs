@@ -30,19 +30,17 @@ impl KeyParts {
     /// The most parts of a key.
     pub(crate) const MAX: usize = 16;
 
-    /// The value of each part, or `None` if one is missing and nothing stands for it.
-    #[inline]
-    pub(crate) fn value<'a>(
+    /// What stands for a part that is missing, if anything does.
+    pub(crate) fn instead<'a>(
         &'a self,
-        part: &Attribute,
         facts: &Facts<'a>,
         matching: &'a Matching,
     ) -> Option<Value<'a>> {
-        facts.value(matching, part).or_else(|| match &self.missing {
+        match &self.missing {
             Missing::Skip => None,
             Missing::Other(attribute) => facts.value(matching, attribute),
             Missing::Together(name) => Some(Value::Fallback(name)),
-        })
+        }
     }
 
     /// The parts of a key as it is written: with commas between them. A key of one part may have
@@ -60,7 +58,9 @@ impl KeyParts {
         facts: &Facts<'r>,
         matching: &'r Matching,
     ) -> Option<&'r Attribute> {
-        self.parts.iter().find(|part| self.value(part, facts, matching).is_none())
+        let lacks = |part: &&Attribute| facts.value(matching, part).is_none();
+        let lacking = self.parts.iter().find(lacks)?;
+        self.instead(facts, matching).is_none().then_some(lacking)
     }
 
     pub(crate) fn read(

@@ -78,7 +78,7 @@ impl Rule {
         &self.key.parts
     }
 
-    /// The value of a part of the key in a request that the rule applies to, or what stands for it.
+    /// The value of a part of the key in a request; `None` if the request lacks it.
     ///
     /// ```
     /// # use tollgate_rules::{Facts, Request, RuleSet, Value};
@@ -90,7 +90,26 @@ impl Rule {
     /// ```
     #[inline]
     pub fn key_value<'a>(&'a self, part: &Attribute, facts: &Facts<'a>) -> Option<Value<'a>> {
-        self.key.value(part, facts, &self.matching)
+        facts.value(&self.matching, part)
+    }
+
+    /// What stands for a part of the key that the request lacks; `None` if the rule does not apply
+    /// then. Whoever counts by it must keep it apart from the part itself, or those without a name
+    /// could take that of another.
+    ///
+    /// ```
+    /// # use tollgate_rules::{Facts, Request, RuleSet, Value};
+    /// let set = RuleSet::parse(
+    ///     "rules: [{ name: a, key: [user], key_missing: header.x-client, limit: 5/s }]",
+    /// )?;
+    /// let request = Request::new("GET", "/").headers(&[("x-client", "alice")]);
+    /// let (rule, facts) = (&set.rules()[0], Facts::new(&set, &request, None));
+    /// assert_eq!(rule.key_value(&rule.key()[0], &facts), None);
+    /// assert_eq!(rule.value_instead(&facts), Some(Value::Text("alice")));
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub fn value_instead<'a>(&'a self, facts: &Facts<'a>) -> Option<Value<'a>> {
+        self.key.instead(facts, &self.matching)
     }
 
     /// All its limits: [`limit_of`](Self::limit_of) says which is whose. None if it limits what is

@@ -8,11 +8,20 @@ use tollgate_rules::{Attribute, Facts, Rule, RuleSet, Value};
 pub(super) fn key_hash(rule: &Rule, facts: &Facts<'_>, seed: &Seed) -> Option<KeyHash> {
     let mut parts = rule.key().iter();
     let Some(first) = parts.next() else { return Some(().hash(seed)) };
-    let mut key = hash(rule.key_value(first, facts)?, seed);
+    let mut key = part_hash(rule, first, facts, seed)?;
     for part in parts {
-        key = seed.both(key, hash(rule.key_value(part, facts)?, seed));
+        key = seed.both(key, part_hash(rule, part, facts, seed)?);
     }
     Some(key)
+}
+
+#[inline]
+fn part_hash(rule: &Rule, part: &Attribute, facts: &Facts<'_>, seed: &Seed) -> Option<KeyHash> {
+    if let Some(value) = rule.key_value(part, facts) {
+        return Some(hash(value, seed));
+    }
+    // Nobody can call himself what those without a name are called.
+    Some(seed.both(().hash(seed), hash(rule.value_instead(facts)?, seed)))
 }
 
 /// The same of a key as it is written in a list of overrides. `None` if it cannot be one.
@@ -37,11 +46,9 @@ pub(super) fn written_key_hash(
 #[inline(always)]
 fn hash(value: Value<'_>, seed: &Seed) -> KeyHash {
     match value {
-        Value::Text(text) => text.hash(seed),
+        Value::Text(text) | Value::Fallback(text) => text.hash(seed),
         Value::Ip(ip) => ip.hash(seed),
         Value::Number(number) => number.hash(seed),
         Value::Country(country) => country.as_str().hash(seed),
-        // Nobody can call himself what those without a name are called.
-        Value::Fallback(name) => seed.both(().hash(seed), name.hash(seed)),
     }
 }
