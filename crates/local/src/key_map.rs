@@ -73,6 +73,18 @@ impl KeyMap {
         self.slots.get(self.find(key))?.number.checked_sub(1)
     }
 
+    /// All keys and their numbers, in no order.
+    ///
+    /// ```
+    /// # use tollgate_local::{Key, KeyMap, Seed};
+    /// let key = "acme".hash(&Seed::random());
+    /// assert_eq!(KeyMap::new([(key, 7)]).iter().collect::<Vec<_>>(), [(key, 7)]);
+    /// ```
+    pub fn iter(&self) -> impl Iterator<Item = (KeyHash, u32)> {
+        let entry = |slot: &Slot| Some((KeyHash(slot.hash), slot.number.checked_sub(1)?));
+        self.slots.iter().filter_map(entry)
+    }
+
     /// Starts to bring the memory that [`get`](Self::get) will need.
     ///
     /// ```

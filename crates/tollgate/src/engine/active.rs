@@ -42,7 +42,12 @@ impl Active {
             .rules()
             .iter()
             .map(|rule| Counted::new(&making, rule, known.get(rule.name()).copied()).map(Arc::new));
-        let counted = counted.collect::<Result<_, _>>()?;
+        let counted = counted.collect::<Result<Box<[Arc<Counted>]>, _>>()?;
+        for (rule, counted) in rules.rules().iter().zip(&counted) {
+            if let Some(old) = known.get(rule.name()) {
+                counted.tell_of_moved_keys(old, making.now.tick);
+            }
+        }
         let only_rate = |rule: &Rule| {
             let enforced = rule.mode() == Mode::Enforce;
             enforced

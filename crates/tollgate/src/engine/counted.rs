@@ -1,9 +1,11 @@
 //! The counters of one rule.
 
+mod past;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tollgate_core::{Anchor, Limit, LimitError, Quota, Tick};
+use tollgate_core::{Anchor, Limit, LimitError, Quota};
 use tollgate_local::{Clock, Concurrency, Counters, KeyHash, KeyMap, Past};
 use tollgate_rules::{Attribute, Facts, Rule, RuleSet};
 
@@ -214,41 +216,5 @@ impl<C: Clock> Making<'_, C> {
             Some((key, u32::try_from(number).ok()?))
         };
         KeyMap::new(rule.overrides().filter_map(hash))
-    }
-}
-
-/// What a key had spent under the limits that a rule had before: it has one of them, and if it has
-/// gone from one to another, the most counts.
-impl Past for Counted {
-    fn spent(&self, key: KeyHash, at: Tick) -> u64 {
-        self.all_of(key).map(|counters| counters.spent(key, at)).max().unwrap_or(0)
-    }
-
-    fn forget(&self, key: KeyHash, now: Tick) -> bool {
-        // Each of them, also after one that cannot.
-        self.all_of(key).fold(true, |all, counters| counters.forget(key, now) & all)
-    }
-
-    fn log(&self, key: KeyHash, at: Tick) -> Option<tollgate_core::Log> {
-        let most = self.all_of(key).max_by_key(|counters| counters.spent(key, at))?;
-        most.log(key, at)
-    }
-
-    fn shorten(&self, changes: usize, now: Tick) {
-        for (_, counters) in &self.limits {
-            counters.shorten(changes, now);
-        }
-    }
-}
-
-impl Counted {
-    /// Those of all tiers, and those of the key's override.
-    fn all_of(&self, key: KeyHash) -> impl Iterator<Item = &Arc<Counters>> {
-        let (own, overrides) = self.limits.split_at(self.own);
-        let overridden = self.overridden.get(key).map_or(&[][..], |number| {
-            let first = number as usize * self.per_tier;
-            overrides.get(first..first + self.per_tier).unwrap_or_default()
-        });
-        own.iter().chain(overridden).map(|(_, counters)| counters)
     }
 }
