@@ -16,7 +16,6 @@ mod model;
 mod modes;
 mod outcomes;
 mod slots;
-mod succession;
 mod traffic;
 
 use std::time::Duration;
