@@ -48,7 +48,10 @@ pub(super) fn run(flags: &RulesExplain) -> Result<Ending, Error> {
 
 fn explain(engine: &Engine<ManualClock>, request: &Request<'_>) -> Explained {
     let rules = engine.rules();
-    let facts = Facts::new(&rules, request, None);
+    // As the engine sees it.
+    let mut room = String::new();
+    let normal = request.normal(&mut room);
+    let facts = Facts::new(&rules, &normal, None);
     let ruling = engine.peek(request);
     let applying: Vec<_> = ruling
         .each()

@@ -1,5 +1,7 @@
 //! `tollgate rules test`: the tests of rule files, run in simulated time.
 
+use std::sync::Arc;
+
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use tollgate::{Failure, Rehearsal, RuleSet};
@@ -72,6 +74,7 @@ pub(super) fn run(flags: &RulesTest) -> Result<Ending, Error> {
 
 fn test(file: &str) -> Result<TestedFile, Error> {
     let (source, rules) = files::load(file)?;
+    let rules = Arc::new(rules);
     let bar = progress(rules.tests());
     let mut tests = Vec::new();
     for case in rules.tests() {
@@ -100,7 +103,7 @@ const LONG: u64 = 100_000;
 const LONG_LIST: usize = 100;
 
 impl TestedCase {
-    fn run(rules: &RuleSet, case: &Case) -> Result<Self, Error> {
+    fn run(rules: &Arc<RuleSet>, case: &Case) -> Result<Self, Error> {
         let rehearsal = Rehearsal::run(rules, case)?;
         let several = case.steps().len() > 1;
         let failed = |failure: &Failure| Failed {

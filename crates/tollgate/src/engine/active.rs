@@ -26,7 +26,7 @@ impl Active {
     /// These rules, with counters that go on from those of `old` with the same names.
     pub(super) fn succeeding<C: Clock>(
         engine: &Engine<C>,
-        rules: RuleSet,
+        rules: Arc<RuleSet>,
         old: Option<&Self>,
     ) -> Result<Self, LimitError> {
         // Counters of another namespace are other counters, whatever their rules are called.
@@ -58,7 +58,7 @@ impl Active {
         let active = |rule: &&Rule| rule.mode() != Mode::Off;
         let has_only_rates = rules.rules().iter().filter(active).all(only_rate);
         let geo = rules.geo().cloned().map(ArcSwap::from_pointee);
-        Ok(Self { counted, has_only_rates, geo, rules: Arc::new(rules) })
+        Ok(Self { counted, has_only_rates, geo, rules })
     }
 
     pub(super) const fn rules(&self) -> &Arc<RuleSet> {

@@ -1,7 +1,7 @@
 //! Making an engine.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use tollgate_local::{Clock, Seed, SystemClock};
@@ -23,7 +23,7 @@ use crate::size::Size;
 #[derive(Debug)]
 #[must_use = "a builder makes nothing until `build`"]
 pub struct EngineBuilder<C = SystemClock> {
-    rules: RuleSet,
+    rules: Arc<RuleSet>,
     size: Size,
     seed: Option<Seed>,
     clock: C,
@@ -37,7 +37,7 @@ impl Engine {
     /// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn new(rules: RuleSet) -> Result<Self, Error> {
+    pub fn new(rules: impl Into<Arc<RuleSet>>) -> Result<Self, Error> {
         Self::builder(rules).build()
     }
 
@@ -49,7 +49,8 @@ impl Engine {
     /// let engine = Engine::builder(rules).build()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn builder(rules: RuleSet) -> EngineBuilder {
+    pub fn builder(rules: impl Into<Arc<RuleSet>>) -> EngineBuilder {
+        let rules = rules.into();
         EngineBuilder { rules, size: Size::default(), seed: None, clock: SystemClock::new() }
     }
 }

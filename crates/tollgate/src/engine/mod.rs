@@ -100,11 +100,11 @@ impl<C: Clock> Engine<C> {
     /// # Errors
     ///
     /// If a rule asks for what cannot be kept. The old rules then stay in force.
-    pub fn exchange(&self, rules: RuleSet) -> Result<(), Error> {
+    pub fn exchange(&self, rules: impl Into<Arc<RuleSet>>) -> Result<(), Error> {
         // One at a time, so that no counters are succeeded twice.
         let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.active.load_full();
-        let new = Active::succeeding(self, rules, Some(&old))?;
+        let new = Active::succeeding(self, rules.into(), Some(&old))?;
         self.active.store(Arc::new(new));
         retired.push(old);
         // To drop thousands of counters takes a while. Whoever decides must not be the last to

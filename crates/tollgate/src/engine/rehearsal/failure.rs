@@ -7,11 +7,12 @@ use crate::engine::rehearsal::Rehearsal;
 /// Something that was not as a test expected.
 ///
 /// ```
+/// use std::sync::Arc;
 /// use tollgate::{Expectation, Rehearsal, RuleSet};
-/// let rules = RuleSet::parse(
+/// let rules = Arc::new(RuleSet::parse(
 ///     "rules: [{ name: a, key: [], limit: 5/s }]
 /// tests: [{ name: five, given: { request: GET /, times: 5 }, expect: { remaining: 1 } }]",
-/// )?;
+/// )?);
 /// let rehearsal = Rehearsal::run(&rules, &rules.tests()[0])?;
 /// let failure = &rehearsal.failures()[0];
 /// assert_eq!(failure.about(), Expectation::Remaining);
@@ -92,11 +93,12 @@ impl Failure {
     /// The step, from 0.
     ///
     /// ```
+    /// # use std::sync::Arc;
     /// # use tollgate::{Rehearsal, RuleSet};
-    /// # let rules = RuleSet::parse(
+    /// # let rules = Arc::new(RuleSet::parse(
     /// #     "rules: [{ name: a, key: [], limit: 5/s }]
     /// # tests: [{ name: six, given: { request: GET /, times: 6 }, expect: { allowed: 6 } }]",
-    /// # )?;
+    /// # )?);
     /// assert_eq!(Rehearsal::run(&rules, &rules.tests()[0])?.failures()[0].step(), 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -107,11 +109,12 @@ impl Failure {
     /// What it is about.
     ///
     /// ```
+    /// # use std::sync::Arc;
     /// # use tollgate::{Expectation, Rehearsal, RuleSet};
-    /// # let rules = RuleSet::parse(
+    /// # let rules = Arc::new(RuleSet::parse(
     /// #     "rules: [{ name: a, key: [], limit: 5/s }]
     /// # tests: [{ name: six, given: { request: GET /, times: 6 }, expect: { allowed: 6 } }]",
-    /// # )?;
+    /// # )?);
     /// let rehearsal = Rehearsal::run(&rules, &rules.tests()[0])?;
     /// assert_eq!(rehearsal.failures()[0].about(), Expectation::Allowed);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -123,11 +126,12 @@ impl Failure {
     /// What was expected.
     ///
     /// ```
+    /// # use std::sync::Arc;
     /// # use tollgate::{Rehearsal, RuleSet};
-    /// # let rules = RuleSet::parse(
+    /// # let rules = Arc::new(RuleSet::parse(
     /// #     "rules: [{ name: a, key: [], limit: 5/s }]
     /// # tests: [{ name: six, given: { request: GET /, times: 6 }, expect: { allowed: 6 } }]",
-    /// # )?;
+    /// # )?);
     /// let rehearsal = Rehearsal::run(&rules, &rules.tests()[0])?;
     /// assert_eq!(rehearsal.failures()[0].expected(), "6 allowed");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -139,11 +143,12 @@ impl Failure {
     /// What came instead.
     ///
     /// ```
+    /// # use std::sync::Arc;
     /// # use tollgate::{Rehearsal, RuleSet};
-    /// # let rules = RuleSet::parse(
+    /// # let rules = Arc::new(RuleSet::parse(
     /// #     "rules: [{ name: a, key: [], limit: 5/s }]
     /// # tests: [{ name: six, given: { request: GET /, times: 6 }, expect: { allowed: 6 } }]",
-    /// # )?;
+    /// # )?);
     /// let rehearsal = Rehearsal::run(&rules, &rules.tests()[0])?;
     /// assert!(rehearsal.failures()[0].actual().starts_with("5; first denial at request 6"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

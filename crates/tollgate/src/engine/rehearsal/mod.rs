@@ -5,6 +5,7 @@ mod tally;
 
 pub use failure::{Expectation, Failure};
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::Wall;
@@ -21,8 +22,9 @@ use crate::error::Error;
 /// 2026, and a clock that moves only as the test says.
 ///
 /// ```
+/// use std::sync::Arc;
 /// use tollgate::{Rehearsal, RuleSet};
-/// let rules = RuleSet::parse(
+/// let rules = Arc::new(RuleSet::parse(
 ///     "rules: [{ name: per-user, key: [user], limit: 100/min }]
 /// tests:
 ///   - name: a user gets 100 a minute
@@ -31,7 +33,7 @@ use crate::error::Error;
 ///   - name: a user gets 99 a minute
 ///     given: { request: GET / user=u1, times: 101 }
 ///     expect: { allowed: 99 }",
-/// )?;
+/// )?);
 /// let good = Rehearsal::run(&rules, &rules.tests()[0])?;
 /// assert!(good.passed());
 /// let bad = Rehearsal::run(&rules, &rules.tests()[1])?;
@@ -54,11 +56,12 @@ impl Rehearsal {
     /// Runs a test of these rules, or of others.
     ///
     /// ```
+    /// # use std::sync::Arc;
     /// # use tollgate::{Rehearsal, RuleSet};
-    /// let rules = RuleSet::parse(
+    /// let rules = Arc::new(RuleSet::parse(
     ///     "rules: [{ name: a, key: [], limit: 5/s }]
     /// tests: [{ name: five, given: { request: GET /, times: 6 }, expect: { denied: 1 } }]",
-    /// )?;
+    /// )?);
     /// assert!(Rehearsal::run(&rules, &rules.tests()[0])?.passed());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -66,9 +69,9 @@ impl Rehearsal {
     /// # Errors
     ///
     /// If there can be no engine for the rules. The test then says nothing.
-    pub fn run(rules: &RuleSet, case: &Case) -> Result<Self, Error> {
+    pub fn run(rules: &Arc<RuleSet>, case: &Case) -> Result<Self, Error> {
         let clock = ManualClock::starting_at(BEGIN);
-        let engine = Engine::builder(rules.clone()).seed(Seed::new(1)).clock(clock);
+        let engine = Engine::builder(Arc::clone(rules)).seed(Seed::new(1)).clock(clock);
         let mut stage = Stage { engine: engine.build()?, under_way: Vec::new(), too_many: false };
         let mut failures = Vec::new();
         for (number, step) in case.steps().iter().enumerate() {
@@ -86,11 +89,12 @@ impl Rehearsal {
     /// Whether everything was as expected.
     ///
     /// ```
+    /// # use std::sync::Arc;
     /// # use tollgate::{Rehearsal, RuleSet};
-    /// # let rules = RuleSet::parse(
+    /// # let rules = Arc::new(RuleSet::parse(
     /// #     "rules: [{ name: a, key: [], limit: 5/s }]
     /// # tests: [{ name: six, given: { request: GET /, times: 6 }, expect: { allowed: 6 } }]",
-    /// # )?;
+    /// # )?);
     /// assert!(!Rehearsal::run(&rules, &rules.tests()[0])?.passed());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -101,11 +105,12 @@ impl Rehearsal {
     /// What was not as expected, in the order of the steps.
     ///
     /// ```
+    /// # use std::sync::Arc;
     /// # use tollgate::{Rehearsal, RuleSet};
-    /// # let rules = RuleSet::parse(
+    /// # let rules = Arc::new(RuleSet::parse(
     /// #     "rules: [{ name: a, key: [], limit: 5/s }]
     /// # tests: [{ name: six, given: { request: GET /, times: 6 }, expect: { allowed: 6 } }]",
-    /// # )?;
+    /// # )?);
     /// let rehearsal = Rehearsal::run(&rules, &rules.tests()[0])?;
     /// assert_eq!(rehearsal.failures()[0].expected(), "6 allowed");
     /// # Ok::<(), Box<dyn std::error::Error>>(())

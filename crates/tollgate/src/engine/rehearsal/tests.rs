@@ -21,7 +21,8 @@ const RULES: &str = "rules:
 
 /// What fails in a test of these rules.
 fn failures(test: &str) -> Vec<String> {
-    let rules = RuleSet::parse(&format!("{RULES}tests:\n  - name: a\n{test}")).unwrap();
+    let rules = RuleSet::parse(&format!("{RULES}tests:\n  - name: a\n{test}"));
+    let rules = Arc::new(rules.unwrap());
     let rehearsal = Rehearsal::run(&rules, &rules.tests()[0]).unwrap();
     assert_eq!(rehearsal.passed(), rehearsal.failures().is_empty());
     let shown = |failure: &Failure| format!("{}: {failure}", failure.step() + 1);
@@ -147,7 +148,8 @@ fn failures_say_what_came_instead() {
 fn tests_do_not_see_each_other() {
     let test =
         "  - name: a\n    given: { request: GET /daily, times: 5 }\n    expect: { denied: 0 }\n";
-    let rules = RuleSet::parse(&format!("{RULES}tests:\n{}", test.repeat(3))).unwrap();
+    let rules = RuleSet::parse(&format!("{RULES}tests:\n{}", test.repeat(3)));
+    let rules = Arc::new(rules.unwrap());
     for case in rules.tests() {
         assert!(Rehearsal::run(&rules, case).unwrap().passed());
     }
@@ -160,7 +162,7 @@ fn what_is_under_way_is_bounded() {
             "rules: [{{ name: a, key: [], concurrent: 200k }}]
 tests: [{{ name: a, given: {{ request: GET /, times: {times} }}, expect: {{ denied: 0 }} }}]"
         ));
-        let rules = rules.unwrap();
+        let rules = Arc::new(rules.unwrap());
         let rehearsal = Rehearsal::run(&rules, &rules.tests()[0]).unwrap();
         rehearsal.failures().iter().map(Failure::about).collect::<Vec<_>>()
     };
