@@ -117,9 +117,13 @@ impl Diagnostic {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
         };
-        let snippet = Snippet::source(source.text())
+        // A place within a text that is written with escapes may be within a letter of the file.
+        let text = source.text();
+        let start = text.floor_char_boundary(self.span.start);
+        let span = start..text.ceil_char_boundary(self.span.end).max(start);
+        let snippet = Snippet::source(text)
             .path(source.name())
-            .annotation(AnnotationKind::Primary.span(self.span.clone()).label(self.label.as_str()));
+            .annotation(AnnotationKind::Primary.span(span).label(self.label.as_str()));
         let title = level.primary_title(self.message.as_str()).id(self.code);
         let remedy = Group::with_title(Level::HELP.secondary_title(self.remedy.as_str()));
         renderer.render(&[title.element(snippet), remedy])

@@ -1,6 +1,8 @@
 use std::io;
 use std::time::Duration;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::files::{Files, NoFiles};
 use crate::rule_set::RuleSet;
@@ -169,3 +171,37 @@ fn tests_may_stand_in_a_file_of_their_own() {
     }
     assert!(refused("  other.yaml").contains("cannot be read"));
 }
+
+#[test]
+fn a_place_within_escaped_text_is_a_place_in_the_file() {
+    // As long in the file as it is read, and yet not the same: the place would be within a letter.
+    for request in ["\"GET /\\L\\Lé é=a\"", "\"GET /\\x41\\L\\L\\L\\Lé é\"", "'GET /''é é'"] {
+        let text = refused(&format!("  - name: a\n    given:\n      request: {request}\n"));
+        assert!(text.contains("this is no request"), "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_change_to_good_tests_is_read_or_refused(
+        at in 0..GOOD.len(), with in "[ -~\\n\u{e9}]{0,3}", cut in 0..6usize,
+    ) {
+        let end = (at + cut).min(GOOD.len());
+        prop_assume!(GOOD.is_char_boundary(at) && GOOD.is_char_boundary(end));
+        match read(&format!("{}{with}{}", &GOOD[..at], &GOOD[end..]), &NoFiles) {
+            Ok(set) => prop_assert!(set.tests().len() <= 2),
+            Err(text) => prop_assert!(!text.is_empty()),
+        }
+    }
+}
+
+const GOOD: &str = "  - name: é gets five
+    given: { request: GET /é user=é tier=pro, times: 6, over: 1s, respond: 200 }
+    expect: { allowed: 5, denied_by: [per-user], retry_after: <= 1s }
+  - name: b
+    steps:
+      - given: { request: 'POST / body.a=\"é b\"' }
+      - after: 1min
+        given: { request: POST / }
+        expect: { remaining: '>= 0', delay: 0s, warning: 0% }
+";
