@@ -265,7 +265,7 @@ impl Counters {
     /// # Ok::<(), tollgate_local::TableError>(())
     /// ```
     #[inline]
-    pub fn prepare(&self, key: KeyHash, cost: u64, now: Tick) -> Option<Prepared<'_>> {
+    pub fn prepare(&self, key: KeyHash, cost: u64, now: Tick) -> Option<(Decision, Prepared<'_>)> {
         match &self.home {
             Home::Table(counter) if !self.shapes => counter.prepare(key, cost, now),
             _ => None,

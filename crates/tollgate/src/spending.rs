@@ -56,10 +56,12 @@ fn spend_prepared<'a>(
     let mut prepared: Each<Prepared<'_>> = Each::new();
     for (index, one) in all.iter().map(AsRef::as_ref).enumerate() {
         let again = all[..index].iter().any(|other| other.as_ref().is_same(one));
-        let ready = one.counters.prepare(one.key, one.cost, now);
-        match ready.filter(|ready| !again && ready.decision().is_allowed()) {
-            Some(ready) => prepared.push(ready),
-            None => return false,
+        match one.counters.prepare(one.key, one.cost, now) {
+            Some((decision, ready)) if decision.is_allowed() && !again => {
+                spent.each.push(decision);
+                prepared.push(ready);
+            }
+            _ => return false,
         }
     }
     for (index, ready) in prepared.iter().enumerate() {
@@ -69,7 +71,6 @@ fn spend_prepared<'a>(
             }
             return false;
         }
-        spent.each.push(ready.decision());
         spent.at.push(Some(now));
     }
     true

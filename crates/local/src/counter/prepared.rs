@@ -20,7 +20,8 @@ use crate::table::Own;
 /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.salt(0));
 /// let bob = "bob".hash(&seed);
 /// assert!(counters.check_at(bob, 1, now).is_allowed());
-/// let prepared = counters.prepare(bob, 1, now).expect("he has a state now");
+/// let (decision, prepared) = counters.prepare(bob, 1, now).expect("he has a state now");
+/// assert_eq!(decision.remaining(), 3);
 /// assert!(counters.check_at(bob, 1, now).is_allowed());
 /// assert!(!prepared.commit(), "somebody was faster");
 /// # Ok::<(), tollgate_local::TableError>(())
@@ -30,31 +31,9 @@ use crate::table::Own;
 pub struct Prepared<'a> {
     own: Own<'a>,
     after: Word,
-    decision: Decision,
 }
 
 impl Prepared<'_> {
-    /// The decision.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use tollgate_core::{Anchor, Limit, Tick};
-    /// # use tollgate_local::{Counters, Key, Seed, Table};
-    /// # let (seed, now) = (Seed::random(), Tick::ZERO);
-    /// # let table = Arc::new(Table::with_keys(1000)?);
-    /// # let limit = Limit::token_bucket("5/s").expect("a valid quota");
-    /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.salt(0));
-    /// # let bob = "bob".hash(&seed);
-    /// # assert!(counters.check_at(bob, 1, now).is_allowed());
-    /// let prepared = counters.prepare(bob, 1, now).expect("he has a state");
-    /// assert_eq!(prepared.decision().remaining(), 3);
-    /// # Ok::<(), tollgate_local::TableError>(())
-    /// ```
-    #[inline(always)]
-    pub const fn decision(&self) -> Decision {
-        self.decision
-    }
-
     /// Makes the decision. `false`, and nothing is spent, if the key's state is another one by now.
     ///
     /// ```
@@ -67,7 +46,7 @@ impl Prepared<'_> {
     /// # let counters = Counters::new(&table, &limit, Anchor::default(), seed.salt(0));
     /// # let bob = "bob".hash(&seed);
     /// # assert!(counters.check_at(bob, 1, now).is_allowed());
-    /// let prepared = counters.prepare(bob, 1, now).expect("he has a state");
+    /// let (_, prepared) = counters.prepare(bob, 1, now).expect("he has a state");
     /// assert!(prepared.commit());
     /// assert_eq!(counters.peek(bob, 0, now).remaining(), 3);
     /// # Ok::<(), tollgate_local::TableError>(())
@@ -82,7 +61,12 @@ impl Counter {
     /// What would be decided about a key that has a state here. `None` if it has none, or if this
     /// thread may hold something of it: then the decision is made in another way.
     #[inline]
-    pub(crate) fn prepare(&self, key: KeyHash, cost: u64, now: Tick) -> Option<Prepared<'_>> {
+    pub(crate) fn prepare(
+        &self,
+        key: KeyHash,
+        cost: u64,
+        now: Tick,
+    ) -> Option<(Decision, Prepared<'_>)> {
         let key = Salted::new(key, self.salt);
         if loan::may_hold(key.hash) {
             return None;
@@ -90,17 +74,18 @@ impl Counter {
         let place = self.table.place(key.hash);
         let own = place.first().look(place.tag).or_else(|| place.second().look(place.tag))?;
         if let Some(ask) = self.usual.at(now, cost) {
-            let after = ask.spend(own.word);
-            let decision = after.map_or_else(|| ask.denied(own.word), |after| ask.allowed(after));
-            return Some(Prepared { own, after: after.unwrap_or(own.word), decision });
+            return Some(match ask.spend(own.word) {
+                Some(after) => (ask.allowed(after), Prepared { own, after }),
+                None => (ask.denied(own.word), Prepared { own, after: own.word }),
+            });
         }
         let step = self.spend(key, cost, now).step(own.word);
-        Some(Prepared { own, after: step.word, decision: step.decision })
+        Some((step.decision, Prepared { own, after: step.word }))
     }
 }
 
 impl std::fmt::Debug for Prepared<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Prepared").field(&self.decision).finish()
+        f.debug_tuple("Prepared").field(&self.after).finish()
     }
 }
