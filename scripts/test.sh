@@ -104,9 +104,11 @@ step_loom() {
 }
 
 step_bench() {
-    local lines
-    lines="$(cargo run --locked --release -p tollgate-bench -- local --quick --json)"
-    repository_tool json-lines <<<"$lines"
+    local suite lines
+    for suite in local rules; do
+        lines="$(cargo run --locked --release -p tollgate-bench -- "$suite" --quick --json)"
+        repository_tool json-lines <<<"$lines"
+    done
     cargo run --locked --release -p tollgate-cli -- bench --quick
 }
 
