@@ -14,7 +14,9 @@ const BATCH: usize = 32;
 /// those of the others while the first are decided.
 pub(crate) struct Batch<'a> {
     counter: &'a Counter,
-    keys: [Salted; BATCH],
+    hashes: [KeyHash; BATCH],
+    /// The keys by which other limits know them: kept only if the limit had another one before.
+    keys: [KeyHash; BATCH],
     len: usize,
     /// How many keys ahead of the one that is decided memory is asked for.
     ahead: usize,
@@ -27,26 +29,40 @@ impl<'a> Batch<'a> {
             true => Self::AHEAD,
             false => Self::AHEAD_IN_CACHE,
         };
-        let none = Salted { key: KeyHash(0), hash: KeyHash(0) };
-        Self { counter, keys: [none; BATCH], len: 0, ahead }
+        Self { counter, hashes: [KeyHash(0); BATCH], keys: [KeyHash(0); BATCH], len: 0, ahead }
     }
 
     /// Takes the next keys, as many as there are and as fit. `false` if there are none.
     #[inline(always)]
     pub(crate) fn fill(&mut self, keys: &mut impl Iterator<Item = KeyHash>) -> bool {
-        let counter = self.counter;
-        self.len = 0;
-        let (first, others) = self.keys.split_at_mut(self.ahead);
-        for (slot, key) in first.iter_mut().zip(keys.by_ref()) {
-            *slot = Salted::new(key, counter.salt);
-            counter.table.place(slot.hash).prefetch();
-            self.len += 1;
-        }
-        for (slot, key) in others.iter_mut().zip(keys.by_ref()) {
-            *slot = Salted::new(key, counter.salt);
-            self.len += 1;
+        match self.counter.before() {
+            None => self.fill_with::<false>(keys),
+            Some(_) => self.fill_with::<true>(keys),
         }
         self.len > 0
+    }
+
+    #[inline]
+    fn fill_with<const KEEP: bool>(&mut self, keys: &mut impl Iterator<Item = KeyHash>) {
+        let counter = self.counter;
+        self.len = 0;
+        let (first, others) = self.hashes.split_at_mut(self.ahead);
+        let (first_keys, other_keys) = self.keys.split_at_mut(self.ahead);
+        for ((slot, kept), key) in first.iter_mut().zip(first_keys).zip(keys.by_ref()) {
+            *slot = key.salted(counter.salt);
+            counter.table.place(*slot).prefetch();
+            if KEEP {
+                *kept = key;
+            }
+            self.len += 1;
+        }
+        for ((slot, kept), key) in others.iter_mut().zip(other_keys).zip(keys.by_ref()) {
+            *slot = key.salted(counter.salt);
+            if KEEP {
+                *kept = key;
+            }
+            self.len += 1;
+        }
     }
 
     // Measured: more lines at once than the processor can have under way make it wait, fewer leave
@@ -78,7 +94,7 @@ impl<'a> Batch<'a> {
         };
         let answers = &mut decisions[begin..];
         while let Some(index) = late.next() {
-            let key = self.keys[index];
+            let key = Salted { key: self.keys[index], hash: self.hashes[index] };
             let why = match late.is_contended(index) {
                 false if loan::may_hold(key.hash) => Undecided::MayHold,
                 false => Undecided::Absent,
@@ -98,14 +114,14 @@ impl<'a> Batch<'a> {
     ) -> Late {
         let table = &self.counter.table;
         let begin = decisions.len();
-        let keys = &self.keys[..self.len.min(BATCH)];
+        let hashes = &self.hashes[..self.len.min(BATCH)];
         let mut late = Late::default();
-        decisions.extend(keys.iter().enumerate().map(|(index, key)| {
-            if let Some(next) = keys.get(index + self.ahead) {
-                table.place(next.hash).prefetch();
+        decisions.extend(hashes.iter().enumerate().map(|(index, hash)| {
+            if let Some(next) = hashes.get(index + self.ahead) {
+                table.place(*next).prefetch();
             }
-            let place = table.place(key.hash);
-            attempt(place.first(), place.tag, key.hash).unwrap_or_else(|failed| {
+            let place = table.place(*hash);
+            attempt(place.first(), place.tag, *hash).unwrap_or_else(|failed| {
                 place.prefetch_second();
                 late.add(index, failed);
                 Decision::unlimited()
@@ -115,8 +131,8 @@ impl<'a> Batch<'a> {
         let mut left = Late { keys: late.contended, ..late };
         late.keys &= !late.contended;
         while let Some(index) = late.next() {
-            let place = table.place(keys[index].hash);
-            match attempt(place.second(), place.tag, keys[index].hash) {
+            let place = table.place(hashes[index]);
+            match attempt(place.second(), place.tag, hashes[index]) {
                 Ok(decision) => answers[index] = decision,
                 Err(failed) => left.add(index, failed),
             }
