@@ -16,9 +16,6 @@ use crate::settings::Mode;
 use crate::source::Span;
 use crate::window::Window;
 
-/// More rules with the same key than this are not compared one with another.
-const MAX_COMPARED: usize = 1_000;
-
 /// Rules that need a database of networks, and a file that names none, are an error: they would
 /// never apply.
 pub(crate) fn check_geo(
@@ -71,7 +68,8 @@ fn check_alternatives(reader: &mut Reader<'_>, set: &RuleSet, nodes: &[&Node]) {
             groups.entry(place.group).or_default().push((place.rank, number));
         }
     }
-    for group in groups.values_mut().filter(|group| group.len() <= MAX_COMPARED) {
+    let mut left = MAX_COMPARED;
+    for group in groups.values_mut().filter(|group| affordable(&mut left, group.len())) {
         group.sort_unstable();
         for (at, (_, number)) in group.iter().enumerate() {
             let rule = &set.rules[*number];
@@ -95,7 +93,8 @@ fn check_shadowed(reader: &mut Reader<'_>, set: &RuleSet, nodes: &[&Node]) {
             alike.entry(key).or_default().push(number);
         }
     }
-    for numbers in alike.values().filter(|numbers| numbers.len() <= MAX_COMPARED) {
+    let mut left = MAX_COMPARED;
+    for numbers in alike.values().filter(|numbers| affordable(&mut left, numbers.len())) {
         for number in numbers {
             let rule = &set.rules[*number];
             let other = numbers.iter().filter(|other| *other != number).find(|other| {
@@ -131,7 +130,7 @@ fn check_chosen_keys(reader: &mut Reader<'_>, set: &RuleSet, nodes: &[&Node]) {
         !rule.key.parts.is_empty() && rule.key.parts.iter().all(Attribute::is_chosen_by_clients)
     };
     let bounds: Vec<&Rule> = set.rules.iter().filter(|rule| rule.bounds_clients()).collect();
-    if bounds.len() * set.rules.iter().filter(chosen).count() > MAX_COMPARED * MAX_COMPARED {
+    if bounds.len() * set.rules.iter().filter(chosen).count() > MAX_COMPARED {
         return;
     }
     for (rule, node) in set.rules.iter().zip(nodes).filter(|(rule, _)| chosen(rule)) {
@@ -146,6 +145,16 @@ fn check_chosen_keys(reader: &mut Reader<'_>, set: &RuleSet, nodes: &[&Node]) {
         let span = place(node, "key");
         warn(reader, "client-chosen-key", span, message, "nobody checks it", remedy);
     }
+}
+
+/// Whether so many rules can still be compared one with another; those that cannot are passed over.
+const fn affordable(left: &mut usize, rules: usize) -> bool {
+    let pairs = rules.saturating_mul(rules);
+    let affordable = pairs <= *left;
+    if affordable {
+        *left -= pairs;
+    }
+    affordable
 }
 
 fn warn(
@@ -239,6 +248,9 @@ impl Budget {
         }
     }
 }
+
+/// How many pairs of rules of a file are compared: a second's work at most.
+const MAX_COMPARED: usize = 2_000_000;
 
 #[cfg(test)]
 mod tests {

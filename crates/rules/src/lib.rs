@@ -50,6 +50,7 @@ mod rule_set;
 mod schema;
 mod settings;
 mod source;
+mod tiered;
 mod tiers;
 mod version;
 mod window;

@@ -70,8 +70,7 @@ impl RuleSet {
             };
             asks(&|attribute| *attribute == Attribute::Asn, &mut needs.geo_asn);
             asks(&|attribute| *attribute == Attribute::Country, &mut needs.geo_country);
-            asks(&Attribute::is_body, &mut needs.bodies);
-            if rule.cost.needs_body() || rule.conditions_need_body() {
+            if rule.needs_body() || tier.is_some_and(Attribute::is_body) {
                 needs.bodies.get_or_insert_with(|| rule.name.clone());
             }
         }
@@ -95,8 +94,11 @@ impl Rule {
         parts.chain(others).chain(self.cost.attribute()).any(such)
     }
 
-    fn conditions_need_body(&self) -> bool {
-        let conditions = self.matching.when.iter().chain(&self.count_if);
-        conditions.into_iter().any(|condition| mentions_body(condition.text()))
+    /// Whether only those can tell if it applies, and what it counts, who see bodies.
+    pub(crate) fn needs_body(&self) -> bool {
+        let mut conditions = self.matching.when.iter().chain(&self.count_if);
+        self.asks_for(&Attribute::is_body)
+            || self.cost.needs_body()
+            || conditions.any(|condition| mentions_body(condition.text()))
     }
 }

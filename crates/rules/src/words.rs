@@ -40,6 +40,9 @@ impl Rule {
             let length = Length(*period);
             clauses.push(format!("after a denial {whom} is denied everything for {length}"));
         }
+        if self.needs_body() {
+            clauses.push("only doors that see bodies can tell".to_owned());
+        }
         match self.overrides().count() {
             0 => {}
             1 => clauses.push("1 key has a limit of its own".to_owned()),
@@ -322,7 +325,7 @@ mod tests {
              all requests that lack a part of this count together as `nobody`; \
              a request counts only if `response.status == 401`; \
              after a denial the key is denied everything for 15 min; \
-             2 keys have limits of their own; each node counts alone; \
+             only doors that see bodies can tell; 2 keys have limits of their own; each node counts alone; \
              it only reports, and denies nothing"
         );
     }
