@@ -363,8 +363,8 @@ impl RuleSet {
 
     fn applies(&self, rule: &Rule, facts: &Facts<'_>, when_failed: bool) -> Applies {
         let key = rule.key.parts.iter().filter_map(|part| {
-            let own = facts.value(&rule.matching, part);
-            let value = rule.key_value(part, facts)?.to_string();
+            let own = rule.key_value(part, facts);
+            let value = own.or_else(|| rule.value_instead(facts))?.to_string();
             let instead = match (&rule.key.missing, own) {
                 (Missing::Other(other), None) => Some(StandsFor::Other(other.clone())),
                 (Missing::Together(_), None) => Some(StandsFor::Together),
@@ -396,7 +396,8 @@ impl RuleSet {
         }
     }
 
-    /// The override of the request's key, and the number of its quota.
+    /// The override of the request's key, and the number of its quota. What stands for a missing
+    /// part is nobody's name, and has none.
     fn overridden<'r>(&self, rule: &'r Rule, facts: &Facts<'r>) -> Option<(&'r str, usize)> {
         let parts = &rule.key.parts;
         let values: Vec<_> = parts.iter().map(|part| rule.key_value(part, facts)).collect();

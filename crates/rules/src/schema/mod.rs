@@ -4,6 +4,7 @@
 //! which knows the names of tiers and the parts of paths. Tests hold its fields to those of the
 //! reader.
 
+mod case;
 mod rule;
 mod setting;
 #[cfg(test)]
@@ -35,7 +36,7 @@ fn tree() -> Value {
             ("tiers", tiers()),
             ("defaults", setting::defaults()),
             ("rules", rule::rules()),
-            ("tests", tests_section()),
+            ("tests", case::tests()),
         ],
     );
     root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
@@ -164,20 +165,6 @@ fn tiers() -> Value {
             ("else", named("The tier of requests that name none, or one that is not known.")),
         ],
     )
-}
-
-fn tests_section() -> Value {
-    let open = |description: &str| json!({ "description": description, "type": "object" });
-    let test = object(
-        "A request or several, and what must become of them.",
-        &["given", "expect"],
-        [
-            ("name", text("What is tested.")),
-            ("given", open("The requests, how many, and over what time.")),
-            ("expect", open("How many pass, and which rule denies the others.")),
-        ],
-    );
-    json!({ "description": "Tests of these rules, run in simulated time.", "type": "array", "items": test })
 }
 
 fn attribute() -> Value {
