@@ -11,12 +11,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tollgate_rules::{Diagnostic, NoFiles, Report, RuleSet, Severity, Source, format};
+use tollgate_rules::{
+    Diagnostic, ImportError, ImportKind, NoFiles, Report, RuleSet, Severity, Source, format, import,
+};
 
 const PAGE: &str = include_str!("../../../docs/rules/errors.md");
 
 /// Codes whose examples are too long for a page.
-const LONG: [&str; 3] = ["not-formatted", "too-large", "too-many-rules"];
+const LONG: [&str; 4] = ["not-formatted", "too-large", "too-many-rules", "too-many-tests"];
 
 struct Section<'p> {
     code: &'p str,
@@ -38,13 +40,15 @@ fn sections() -> Vec<Section<'static>> {
 }
 
 fn found(language: &str, example: &str) -> Report {
-    let (language, formats) = match language.split_once(' ') {
-        Some((language, _)) => (language, true),
-        None => (language, false),
-    };
+    let (language, what) = language.split_once(' ').unwrap_or((language, "read"));
     let source = Source::new(format!("rules.{language}"), example);
-    if formats {
-        return format(&source).expect_err("it is refused");
+    match what {
+        "fmt" => return format(&source).expect_err("it is refused"),
+        "import" => match import(ImportKind::of(language).expect("a kind"), "limits", example) {
+            Err(ImportError::Unreadable { report, .. }) => return report,
+            other => panic!("{other:?}"),
+        },
+        _ => {}
     }
     match RuleSet::read(&source, &NoFiles) {
         Ok(set) => set.warnings().clone(),
@@ -83,6 +87,9 @@ fn what_is_too_long_for_the_page_is_found_too() {
     let rule = |number| format!("- {{ name: r{number}, key: [], concurrent: 5 }}\n");
     let rules: String = (0..=RuleSet::MAX_RULES).map(rule).collect();
     assert!(of(&found("yaml", &format!("rules:\n{rules}")), "too-many-rules").is_some());
+    let test = "- { name: t, given: { request: GET /, times: 1M }, expect: { allowed: 1 } }\n";
+    let tests = format!("rules: []\ntests:\n{}", test.repeat(101));
+    assert!(of(&found("yaml", &tests), "too-many-tests").is_some());
 }
 
 #[test]
