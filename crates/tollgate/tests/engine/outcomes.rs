@@ -135,7 +135,7 @@ fn threads_that_try_at_once_never_have_more_failures_and_tries_than_allowed() {
                 }
                 let others = under_way.fetch_add(1, Ordering::SeqCst);
                 assert!(others < 10, "{others} may fail or have failed");
-                let fails = (turn + thread) % 3 == 0;
+                let fails = (turn + thread).is_multiple_of(3);
                 // What failed stays under way for ever; what did not is over before it is reported.
                 match fails {
                     true => drop(failed.fetch_add(1, Ordering::SeqCst)),
