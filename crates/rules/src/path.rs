@@ -99,7 +99,8 @@ impl PathPattern {
     /// # Ok::<(), tollgate_rules::PathError>(())
     /// ```
     pub fn parameter<'p>(&self, name: &str, path: &'p str) -> Option<&'p str> {
-        let is_it = |segment: &Segment| *segment == Segment::Parameter(name.into());
+        let is_it =
+            |segment: &Segment| matches!(segment, Segment::Parameter(own) if **own == *name);
         let index = self.segments.iter().position(is_it)?;
         self.values(path)?;
         segments(path).nth(index)
