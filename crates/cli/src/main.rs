@@ -12,6 +12,7 @@ mod finding;
 mod flags;
 mod print;
 mod rules;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -21,7 +22,10 @@ use crate::error::{Ending, Error};
 use crate::flags::{Command, Flags};
 
 fn main() -> ExitCode {
-    let Flags { command } = Flags::parse();
+    let command = match Flags::try_parse() {
+        Ok(flags) => flags.command,
+        Err(error) => return usage::report(&error, std::env::args_os()).into(),
+    };
     let outcome = match &command {
         Command::Bench(flags) => bench::run(flags).map(|()| Ending::Good).map_err(Error::from),
         Command::Check(flags) => check::run(flags),

@@ -129,6 +129,17 @@ fn a_command_line_that_is_wrong_ends_with_2() {
 }
 
 #[test]
+fn programs_are_told_what_is_wrong_with_the_command_line() {
+    let json = tollgate(&["rules", "check", "--output", "json"]).ends(2).json();
+    let finding = &json["findings"][0];
+    assert_eq!(finding["code"], "bad-usage");
+    assert!(finding["message"].as_str().unwrap().ends_with("not provided: <FILE>"), "{finding}");
+    assert!(finding["remedy"].as_str().unwrap().contains("Usage: tollgate rules check"));
+    tollgate(&["rules", "check"]).ends(2).notes(&["required arguments", "Usage: "]);
+    tollgate(&["--version", "--output", "json"]).ends(0).prints(&["tollgate "]);
+}
+
+#[test]
 fn every_command_has_help() {
     for command in [
         &["--help"][..],
