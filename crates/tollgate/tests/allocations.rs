@@ -94,6 +94,15 @@ fn shadows_blocks_and_outcomes_allocate_nothing() {
     assert_eq!(allocations(&engine, &request("/v1/items"), 5), 0);
 }
 
+/// A log has its memory once it is there.
+#[test]
+fn logs_and_queues_allocate_nothing() {
+    for limit in ["algorithm: sliding_log", "algorithm: leaky_bucket, queue: 5k"] {
+        let text = format!("rules: [{{ name: a, key: [user], limit: 10k/s, {limit} }}]");
+        assert_eq!(allocations(&engine(&text), &request("/"), 1), 0, "{limit}");
+    }
+}
+
 #[test]
 fn keys_that_are_new_allocate_nothing() {
     let engine = engine(EIGHT);

@@ -58,7 +58,8 @@ pub struct Engine<C = SystemClock> {
 
 impl<C: Clock> Engine<C> {
     /// Lets a request pass if all rules that apply to it allow it; otherwise it spends nothing.
-    /// Allows without allocating if at most eight rules apply.
+    /// Allows without allocating if at most eight rules apply, unless one of them has expressions of
+    /// CEL or limits what is under way at once, or the path is not in its usual form.
     ///
     /// ```
     /// # use tollgate::{Engine, Request, RuleSet};
