@@ -4,7 +4,7 @@ use tollgate::{Engine, ManualClock, Wall};
 
 use crate::{MINUTE, TICK, engine, exchange, get, left, names, passing, rules};
 
-const ALICE: [(&str, &str); 1] = [("user", "alice")];
+const ALICE: [(&str, &str); 2] = [("user", "alice"), ("account", "alice")];
 
 /// What alice has left, after each of these came into force.
 fn left_after(first: &str, spent: usize, next: &str) -> Option<u64> {
@@ -97,6 +97,8 @@ fn another_key_another_name_and_another_namespace_begin_anew() {
     for next in [
         "rules: [{ name: a, key: [user, path], limit: 10/h }]",
         "rules: [{ name: a, key: [], limit: 10/h }]",
+        "rules: [{ name: a, key: [account], limit: 10/h }]",
+        "rules: [{ name: a, key: [account], limit: 10/h, overrides: { alice: 10/h } }]",
         "namespace: other\nrules: [{ name: a, key: [user], limit: 10/h }]",
     ] {
         assert_eq!(left_after(first, 7, next), Some(10), "{next}");
@@ -175,7 +177,8 @@ fn limits_of_single_keys_come_change_and_go_with_what_was_spent() {
 fn months_that_begin_on_any_day_go_on_also_for_single_keys() {
     let file = |own: u32, limit: u32| {
         rules(&format!(
-            "rules: [{{ name: a, key: [user], limit: {own}/month, overrides: {{ alice: {limit}/month }},
+            "rules: [{{ name: a, key: [user], limit: {own}/month,
+  overrides: {{ aaron: 3/month, alice: {limit}/month }},
   window: {{ calendar: month, timezone: UTC, anchor: account.billing_day }} }}]"
         ))
     };

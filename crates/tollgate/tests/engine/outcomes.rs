@@ -124,6 +124,8 @@ fn an_outcome_counts_by_the_rules_that_the_request_began_with() {
 fn threads_that_try_at_once_never_have_more_failures_and_tries_than_allowed() {
     for round in 0..40 {
         let (engine, _) = engine(FAILURES);
+        // Two threads that bring a key at once may count it too high.
+        assert!(signs_in(&engine, 200));
         let (failed, under_way) = (AtomicU64::new(0), AtomicU64::new(0));
         let start = Barrier::new(4);
         let work = |thread: u64| {
