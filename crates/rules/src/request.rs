@@ -93,7 +93,7 @@ impl<'a> Request<'a> {
     /// The same request for the same path in its usual form, which is what rules should see: a
     /// server takes `/v1/../%6Cogin` for `/login`, and so nobody goes around a rule by writing it
     /// differently. Letters, digits and signs are not escaped, dots are followed, slashes stand
-    /// alone. `room` is written to only if something changes.
+    /// alone; names of hosts are in lower case. `room` is written to only if something changes.
     ///
     /// ```
     /// # use tollgate_rules::Request;
@@ -107,12 +107,15 @@ impl<'a> Request<'a> {
     where
         'a: 'b,
     {
-        if is_normal(self.path) {
+        if is_normal(self.path) && !self.host.bytes().any(|byte| byte.is_ascii_uppercase()) {
             return *self;
         }
         room.clear();
+        room.push_str(self.host);
+        room.make_ascii_lowercase();
         write_normal(self.path, room);
-        Request { path: room, ..*self }
+        let (host, path) = room.split_at(self.host.len());
+        Request { host, path, ..*self }
     }
 
     /// The method.
@@ -240,7 +243,9 @@ fn is_normal(path: &str) -> bool {
     })
 }
 
+/// Appends the path to what is there.
 fn write_normal(path: &str, normal: &mut String) {
+    let begin = normal.len();
     for segment in path.split('/') {
         let start = normal.len();
         normal.push('/');
@@ -248,13 +253,13 @@ fn write_normal(path: &str, normal: &mut String) {
         match &normal[start..] {
             "/" | "/." => normal.truncate(start),
             "/.." => {
-                let parent = normal[..start].rfind('/').unwrap_or(0);
-                normal.truncate(parent);
+                let parent = normal[begin..start].rfind('/').unwrap_or(0);
+                normal.truncate(begin + parent);
             }
             _ => {}
         }
     }
-    if normal.is_empty() {
+    if normal.len() == begin {
         normal.push('/');
     }
 }
@@ -316,6 +321,14 @@ mod tests {
         ] {
             assert_eq!(normal(written), path, "{written}");
         }
+    }
+
+    #[test]
+    fn one_host_is_one_host_however_it_is_written() {
+        let mut room = String::new();
+        let request = Request::new("GET", "/../a%2e").host("API.Example.com");
+        let normal = request.normal(&mut room);
+        assert_eq!((normal.host_name(), normal.path()), ("api.example.com", "/a."));
     }
 
     proptest! {
