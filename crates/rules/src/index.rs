@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::attribute::Attribute;
 use crate::facts::{Facts, Value};
 use crate::matching::{Matching, Pattern};
-use crate::path::{PathPattern, Segment, segments};
+use crate::path::{PathPattern, Segment, Segments, segments};
 
 /// Numbers of rules.
 pub(crate) type Candidates = SmallVec<[u32; 16]>;
@@ -244,33 +244,37 @@ impl Trie {
         self.children.find(hash(parent, text), is_it).copied()
     }
 
-    /// Walks down all branches that the path fits, side by side.
     fn find(&self, path: &str, found: &mut Candidates) {
-        if self.nodes.len() <= 1 && self.nodes.first().is_none_or(Branch::is_empty) {
-            return;
+        if self.nodes.len() > 1 || !self.nodes.first().is_none_or(Branch::is_empty) {
+            self.walk(0, segments(path), found);
         }
-        let (mut at, mut next) =
-            (SmallVec::<[u32; 8]>::from_slice(&[0]), SmallVec::<[u32; 8]>::new());
-        for segment in segments(path) {
-            for node in &at {
-                let branch = &self.nodes[*node as usize];
-                found.extend(branch.below.iter().map(|rule| rule | BY_PATH));
-                next.extend(branch.any);
-                if branch.has_children {
-                    next.extend(self.look(*node, segment));
-                }
+    }
+
+    /// Walks down all branches that the path fits: along the text of its segments, and aside where
+    /// any segment will do. No deeper than the longest pattern.
+    fn walk(&self, mut node: u32, mut path: Segments<'_>, found: &mut Candidates) {
+        loop {
+            let branch = &self.nodes[node as usize];
+            push_all(&branch.below, found);
+            let Some(segment) = path.next() else {
+                return push_all(&branch.here, found);
+            };
+            if let Some(any) = branch.any {
+                self.walk(any, path.clone(), found);
             }
-            std::mem::swap(&mut at, &mut next);
-            next.clear();
-            if at.is_empty() {
-                return;
+            let child = if branch.has_children { self.look(node, segment) } else { None };
+            match child {
+                Some(child) => node = child,
+                None => return,
             }
         }
-        for node in &at {
-            let branch = &self.nodes[*node as usize];
-            found.extend(branch.below.iter().map(|rule| rule | BY_PATH));
-            found.extend(branch.here.iter().map(|rule| rule | BY_PATH));
-        }
+    }
+}
+
+#[inline]
+fn push_all(rules: &[u32], found: &mut Candidates) {
+    for rule in rules {
+        found.push(rule | BY_PATH);
     }
 }
 

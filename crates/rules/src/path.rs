@@ -157,6 +157,7 @@ pub(crate) const fn segments(path: &str) -> Segments<'_> {
 }
 
 /// See [`segments`]. Paths are short: a plain loop is faster than a search made for long texts.
+#[derive(Clone)]
 pub(crate) struct Segments<'a> {
     rest: &'a str,
 }

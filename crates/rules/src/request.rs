@@ -34,7 +34,11 @@ impl<'a> Request<'a> {
     /// assert_eq!(tollgate_rules::Request::new("GET", "/").method(), "GET");
     /// ```
     pub fn new(method: &'a str, target: &'a str) -> Self {
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        // A plain loop: targets are short.
+        let (path, query) = match target.bytes().position(|byte| byte == b'?') {
+            Some(at) => (&target[..at], &target[at + 1..]),
+            None => (target, ""),
+        };
         Self { method, host: "", path, query, peer: None, headers: &[], attributes: &[] }
     }
 

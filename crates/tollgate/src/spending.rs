@@ -21,15 +21,24 @@ impl AsRef<Self> for Spending<'_> {
     }
 }
 
-/// What became of it.
-#[derive(Default)]
-pub(crate) struct Spent {
-    pub(crate) each: Each<Decision>,
-    /// When something was spent, if it was.
-    pub(crate) at: Each<Option<Tick>>,
+/// When something was spent.
+pub(crate) enum Times {
+    /// From all of them at this time.
+    Same(Tick),
+    /// From each at its own time, if it was.
+    Each(Each<Option<Tick>>),
 }
 
-/// Spends from all, or from none of them.
+impl Times {
+    pub(crate) fn of(&self, index: usize) -> Option<Tick> {
+        match self {
+            Self::Same(at) => Some(*at),
+            Self::Each(at) => at.get(index).copied().flatten(),
+        }
+    }
+}
+
+/// Spends from all, or from none of them, and puts what each decides into `each`.
 ///
 /// Nearly always all the keys have a state, all limits agree, and nobody interferes: then each
 /// decision is made up once, and all are made at the end. Otherwise it is done the long way.
@@ -37,12 +46,15 @@ pub(crate) struct Spent {
 pub(crate) fn spend_all<'a>(
     all: &[impl AsRef<Spending<'a>>],
     clock: &impl Clock,
-    spent: &mut Spent,
-) {
+    each: &mut Each<Decision>,
+) -> Times {
     let now = clock.now();
-    if !spend_prepared(all, clock, now, spent) {
-        *spent = spend_slowly(all, clock, now);
+    if spend_prepared(all, clock, now, each) {
+        return Times::Same(now);
     }
+    let spent = spend_slowly(all, clock, now);
+    *each = spent.each;
+    Times::Each(spent.at)
 }
 
 /// `false`, and nothing is spent, if it has to be done the long way.
@@ -51,14 +63,14 @@ fn spend_prepared<'a>(
     all: &[impl AsRef<Spending<'a>>],
     clock: &impl Clock,
     now: Tick,
-    spent: &mut Spent,
+    each: &mut Each<Decision>,
 ) -> bool {
     let mut prepared: Each<Prepared<'_>> = Each::new();
     for (index, one) in all.iter().map(AsRef::as_ref).enumerate() {
         let again = all[..index].iter().any(|other| other.as_ref().is_same(one));
         match one.counters.prepare(one.key, one.cost, now) {
             Some((decision, ready)) if decision.is_allowed() && !again => {
-                spent.each.push(decision);
+                each.push(decision);
                 prepared.push(ready);
             }
             _ => return false,
@@ -71,9 +83,14 @@ fn spend_prepared<'a>(
             }
             return false;
         }
-        spent.at.push(Some(now));
     }
     true
+}
+
+/// What became of spending from each in turn.
+struct Spent {
+    each: Each<Decision>,
+    at: Each<Option<Tick>>,
 }
 
 /// Looks first, and spends only if everybody agrees: so a denial, the usual reason to stop,

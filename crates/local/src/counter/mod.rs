@@ -127,7 +127,11 @@ impl Counter {
     /// Starts to load what the next decision on this key will need.
     #[inline]
     pub(crate) fn prefetch(&self, hash: KeyHash) {
-        self.table.place(hash.salted(self.salt)).prefetch();
+        let place = self.table.place(hash.salted(self.salt));
+        place.prefetch();
+        if self.table.is_far() {
+            place.prefetch_second();
+        }
     }
 
     #[inline(always)]

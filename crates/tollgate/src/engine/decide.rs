@@ -24,7 +24,7 @@ use crate::engine::active::Active;
 use crate::engine::counted::{Counted, Slots};
 use crate::engine::keys::key_hash;
 use crate::engine::ruling::{Reserved, Ruling, Said};
-use crate::spending::{Each, Spending, Spent, look_each, spend_all};
+use crate::spending::{Each, Spending, look_each, spend_all};
 
 /// Whether a request is let in, or only asks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -97,10 +97,10 @@ impl<C: Clock> Engine<C> {
     #[inline]
     fn ask_rates(&self, all: &[Met<'_>], intent: Intent, said: &mut Said) {
         match intent {
-            Intent::Spend => spend_all(all, &self.clock, &mut said.spent),
-            Intent::Look => said.spent.each = look_each(all, self.clock.now()),
+            Intent::Spend => _ = spend_all(all, &self.clock, &mut said.each),
+            Intent::Look => said.each = look_each(all, self.clock.now()),
         }
-        said.denied = said.spent.each.iter().any(|decision| !decision.is_allowed());
+        said.denied = said.each.iter().any(|decision| !decision.is_allowed());
     }
 
     #[inline(never)]
@@ -114,7 +114,7 @@ impl<C: Clock> Engine<C> {
             way.block();
         }
         let Way { states, said, .. } = way;
-        said.spent.each = states.iter().map(State::decision).collect();
+        said.each = states.iter().map(State::decision).collect();
     }
 }
 
@@ -229,19 +229,16 @@ impl<C: Clock> Way<'_, C> {
         let open: Each<usize> = (0..self.all.len()).filter(open).collect();
         let spending: Each<_> = open.iter().map(|at| self.all[*at].spending).collect();
         let clock = &self.engine.clock;
-        let spent = match self.intent {
-            Intent::Spend => {
-                let mut spent = Spent::default();
-                spend_all(&spending, clock, &mut spent);
-                spent
+        let mut each = Each::new();
+        let times = match self.intent {
+            Intent::Spend => Some(spend_all(&spending, clock, &mut each)),
+            Intent::Look => {
+                each = look_each(&spending, clock.now());
+                None
             }
-            Intent::Look => Spent {
-                each: look_each(&spending, clock.now()),
-                at: SmallVec::from_elem(None, spending.len()),
-            },
         };
-        for ((at, decision), then) in open.into_iter().zip(spent.each).zip(spent.at) {
-            if let Some(then) = then {
+        for (index, (at, decision)) in open.into_iter().zip(each).enumerate() {
+            if let Some(then) = times.as_ref().and_then(|times| times.of(index)) {
                 self.reserve(at, then);
             }
             self.decide(at, decision);

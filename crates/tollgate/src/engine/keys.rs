@@ -15,7 +15,7 @@ pub(super) fn key_hash(rule: &Rule, facts: &Facts<'_>, seed: &Seed) -> Option<Ke
     Some(key)
 }
 
-#[inline]
+#[inline(always)]
 fn part_hash(rule: &Rule, part: &Attribute, facts: &Facts<'_>, seed: &Seed) -> Option<KeyHash> {
     if let Some(value) = rule.key_value(part, facts) {
         return Some(hash(value, seed));

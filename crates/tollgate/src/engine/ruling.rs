@@ -9,7 +9,7 @@ use tollgate_local::{Counters, Held, KeyHash};
 use tollgate_rules::{Mode, Rule};
 
 use crate::engine::active::Active;
-use crate::spending::Spent;
+use crate::spending::Each;
 
 /// What all rules that apply to a request say together. Slots of rules about what is under way at
 /// once are held until it is dropped.
@@ -38,12 +38,11 @@ pub struct Ruling {
 }
 
 /// What came of asking the rules.
-#[derive(Default)]
 pub(super) struct Said {
     /// The numbers of the rules that apply.
     pub(super) rules: SmallVec<[u32; 8]>,
     /// What each of them says.
-    pub(super) spent: Spent,
+    pub(super) each: Each<Decision>,
     /// Whether one that is enforced denies.
     pub(super) denied: bool,
     pub(super) reserved: SmallVec<[Reserved; 1]>,
@@ -62,9 +61,17 @@ pub(super) struct Reserved {
 }
 
 impl Ruling {
-    #[inline]
+    /// Where what rules say is written to: it is large, and not moved after that.
+    #[inline(always)]
     pub(super) fn new(active: Guard<Arc<Active>>) -> Self {
-        Self { active, said: Said::default() }
+        let said = Said {
+            rules: SmallVec::new(),
+            each: Each::new(),
+            denied: false,
+            reserved: SmallVec::new(),
+            held: SmallVec::new(),
+        };
+        Self { active, said }
     }
 
     #[inline]
@@ -118,7 +125,7 @@ impl Ruling {
     /// ```
     pub fn each(&self) -> impl ExactSizeIterator<Item = RuleDecision<'_>> {
         let rules = self.active.rules().rules();
-        self.said.rules.iter().zip(&self.said.spent.each).map(|(rule, decision)| RuleDecision {
+        self.said.rules.iter().zip(&self.said.each).map(|(rule, decision)| RuleDecision {
             rule: &rules[*rule as usize],
             decision: *decision,
         })

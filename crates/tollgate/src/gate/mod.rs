@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tollgate_core::Limit;
 use tollgate_local::{Clock, Counters, HeavyKey, HeavyKeys, Key, Seed, SystemClock, Table};
 
-use crate::spending::{Each, Spending, Spent, look_each, spend_all};
+use crate::spending::{Each, Spending, look_each, spend_all};
 use crate::stats::Stats;
 
 /// Keeps several limits, of which a request meets any number.
@@ -88,9 +88,8 @@ impl<C: Clock> Gate<C> {
         for one in &spending {
             one.counters.prefetch(one.key);
         }
-        let mut spent = Spent::default();
-        spend_all(&spending, &self.clock, &mut spent);
-        let each = spent.each;
+        let mut each = Each::new();
+        spend_all(&spending, &self.clock, &mut each);
         let answer = Answer::new(self.number, charges, each);
         for ((charge, one), decision) in charges.iter().zip(&spending).zip(answer.each()) {
             let heavy = &self.entry(charge.limit).heavy;
