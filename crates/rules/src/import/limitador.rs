@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 
 use super::rule_file::{Entry, Rule, RuleFile, cel_text, rate};
-use super::{Failure, Imported, Notes, fields, number, parsed};
+use super::{Failure, Imported, Notes, fields, number, parsed, zero};
+use crate::condition::Condition;
 use crate::diagnostic::Report;
 use crate::document::{Node, Value};
 use crate::read::{Fields, Reader};
@@ -39,22 +40,26 @@ pub(super) fn import(source: &Source, namespace: Option<&str>) -> Result<Importe
     };
     let header = format!("Imported from {}, limits of Limitador.", source.name());
     let mut file = RuleFile::new(chosen, header);
+    file.check_namespace(&mut notes, 0);
     file.header.push(
         "Windows began with the first request of a key; here they begin at multiples of their length."
             .to_owned(),
     );
     let mut import = Import { reader: Reader::new(&mut report), notes };
     for (_, limit) in limits.iter().filter(|(name, _)| *name == chosen) {
-        let mut rule = import.rule(limit);
+        let (mut rule, count) = import.rule(limit);
+        if count == Some(0) {
+            zero(&mut file, &mut import.notes, &rule.name, limit.name_span("max_value").start);
+            continue;
+        }
         rule.name = file.name(&rule.name);
         file.entries.push(Entry::Rule(rule));
     }
-    let notes = import.notes.finish();
+    let mut notes = import.notes;
     if report.has_errors() {
-        Err(report.into())
-    } else {
-        Ok(Imported { yaml: file.to_yaml(), notes, ignored: 0 })
+        return Err(report.into());
     }
+    Ok(Imported { yaml: file.finish(&mut notes)?, notes: notes.finish(), ignored: 0 })
 }
 
 const LIMIT: [&str; 7] =
@@ -66,15 +71,12 @@ struct Import<'a, 'r> {
 }
 
 impl Import<'_, '_> {
-    fn rule(&mut self, limit: &Fields<'_>) -> Rule {
-        let mut rule = Rule::default();
+    /// The rule, and how much it allows.
+    fn rule(&mut self, limit: &Fields<'_>) -> (Rule, Option<u64>) {
+        let mut rule = Rule { at: limit.name_span("max_value").start, ..Rule::default() };
         let count = self.required(limit, "max_value");
         let seconds = self.required(limit, "seconds");
         if let (Some(count), Some(seconds)) = (count, seconds) {
-            if count == 0 {
-                let (at, remedy) = (limit.name_span("max_value").start, "deny these at the door");
-                self.notes.add(at, "a limit of 0 denies every request", remedy);
-            }
             rule.set("limit", rate(count, seconds));
             rule.set("algorithm", "fixed_window");
         }
@@ -91,7 +93,7 @@ impl Import<'_, '_> {
         let name = limit.get("name").or_else(|| limit.get("id"));
         let given = name.and_then(|node| self.reader.text(node, "a name"));
         rule.name = given.map_or_else(|| made_name(&rule), str::to_owned);
-        rule
+        (rule, count)
     }
 
     fn required(&mut self, limit: &Fields<'_>, name: &str) -> Option<u64> {
@@ -119,32 +121,24 @@ impl Import<'_, '_> {
         let Some((left, operator, right)) = comparison(text) else {
             match cel(text) {
                 Some(cel) => rule.when.push(cel),
-                None => self.lost(node, text, rule),
+                None => rule.lose(text, &mut self.notes, node.span.start),
             }
             return;
         };
         match operator {
-            "==" if !right.ends_with('*')
-                && !rule.matches.iter().any(|(name, _)| *name == left) =>
-            {
+            // A star would be a pattern here.
+            "==" if !right.contains('*') && !rule.matches.iter().any(|(name, _)| *name == left) => {
                 rule.matches.push((left, vec![right]));
             }
             operator => {
-                let name = left.strip_prefix("descriptor.").unwrap_or(&left);
+                let name = cel_text(left.strip_prefix("descriptor.").unwrap_or(&left));
+                // There, a limit whose condition asks for what is not there does not count.
                 rule.when.push(format!(
-                    "descriptor[{}] {operator} {}",
-                    cel_text(name),
+                    "{name} in descriptor && descriptor[{name}] {operator} {}",
                     cel_text(&right)
                 ));
             }
         }
-    }
-
-    fn lost(&mut self, node: &Node, text: &str, rule: &mut Rule) {
-        let message = format!("the condition `{text}` is not carried over: its rule only counts");
-        let remedy = "write it as `when` in CEL, and take `mode: shadow` away";
-        self.notes.add(node.span.start, message, remedy);
-        rule.shadow_because(format!("Had another condition: {text}"));
     }
 
     fn variable(&mut self, node: &Node, text: &str, rule: &mut Rule) {
@@ -203,6 +197,5 @@ fn quoted(text: &str) -> Option<&str> {
 /// CEL about the first descriptor, as it is written here.
 fn cel(text: &str) -> Option<String> {
     let cel = text.replace("descriptors[0]", "descriptor");
-    let ours = cel != text && !cel.contains("descriptors") && !cel.contains("limit.");
-    ours.then_some(cel)
+    (cel != text && Condition::parse(&cel).is_ok()).then_some(cel)
 }

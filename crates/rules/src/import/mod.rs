@@ -3,7 +3,9 @@
 //! An import never guesses in silence: what could not be carried over, or means something else
 //! here, is an [`ImportNote`] with its line, and a comment in the rule file that comes out. A rule
 //! whose condition got lost would deny those whom nobody wanted to deny, so it only counts
-//! (`mode: shadow`) until somebody has looked at it.
+//! (`mode: shadow`) until somebody has looked at it. Regular expressions are such conditions: rules
+//! have none. A limit of 0 is no limit but a refusal, which rules cannot say: it is left out, and
+//! the head of the file says so. What comes out can always be loaded.
 
 mod envoy;
 mod limitador;
@@ -12,6 +14,7 @@ mod rule_file;
 
 use std::fmt;
 
+use self::rule_file::RuleFile;
 use crate::diagnostic::{Diagnostic, Report};
 use crate::document::{Document, Node, Value};
 use crate::read::{Fields, Reader};
@@ -240,6 +243,13 @@ impl<'a> Notes<'a> {
         }
         self.notes
     }
+}
+
+/// A limit that lets nothing pass is left out.
+fn zero(file: &mut RuleFile, notes: &mut Notes<'_>, name: &str, at: usize) {
+    let message = format!("the limit `{name}` of 0 denied every request, and is left out");
+    notes.add(at, message, "deny these requests in front of Tollgate");
+    file.leave_out(name, "its limit was 0, and no rule denies every request");
 }
 
 /// The root of a text in YAML.

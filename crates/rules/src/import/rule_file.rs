@@ -2,7 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::{Failure, Notes};
+use crate::condition::Condition;
+use crate::diagnostic::Diagnostic;
 use crate::fmt::{format, scalar};
+use crate::read::Reader;
+use crate::rule_set::{LoadError, RuleSet};
 use crate::source::Source;
 
 /// What an importer puts together.
@@ -37,6 +42,8 @@ pub(super) struct Rule {
     pub(super) key: Vec<String>,
     /// The other fields, with values that YAML can take as they are.
     pub(super) fields: Vec<(&'static str, String)>,
+    /// Where it comes from: an offset in the text that is imported.
+    pub(super) at: usize,
 }
 
 impl Rule {
@@ -50,12 +57,39 @@ impl Rule {
         self.comments.push(comment.into());
         self.set("mode", "shadow");
     }
+
+    /// One of its conditions cannot be said here.
+    pub(super) fn lose(&mut self, condition: &str, notes: &mut Notes<'_>, at: usize) {
+        let message =
+            format!("the condition `{condition}` is not carried over: its rule only counts");
+        let remedy = "say it with `match` or `when`, and take `mode: shadow` away";
+        notes.add(at, message, remedy);
+        self.shadow_because(format!("Had another condition: {condition}"));
+    }
 }
 
 impl RuleFile {
     pub(super) fn new(namespace: impl Into<String>, header: impl Into<String>) -> Self {
         let (namespace, header) = (namespace.into(), vec![header.into()]);
         Self { header, namespace, ..Self::default() }
+    }
+
+    /// Says what has no rule here, where readers of the file look first.
+    pub(super) fn leave_out(&mut self, name: &str, why: &str) {
+        self.header.push(format!("Left out: `{}`: {why}.", identifier(name)));
+    }
+
+    /// Counters of other namespaces must not mix, so a name that cannot be one is not just dropped.
+    pub(super) fn check_namespace(&mut self, notes: &mut Notes<'_>, at: usize) {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/');
+        let name = &self.namespace;
+        if !name.is_empty() && name.len() <= Reader::MAX_NAME && name.chars().all(fits) {
+            return;
+        }
+        let new = identifier(name);
+        let message = format!("`{name}` cannot be a namespace, which is now `{new}`");
+        notes.add(at, message, "see that no other rule file has the same");
+        self.namespace = new;
     }
 
     /// A name that no other rule of the file has, in letters that are safe in a header.
@@ -65,18 +99,82 @@ impl RuleFile {
         while !self.names.insert(name.clone()) {
             let number = self.numbers.entry(base.clone()).or_insert(1);
             *number += 1;
-            name = format!("{base}-{number}");
+            let end = format!("-{number}");
+            // Identifiers are ASCII, and a number is short.
+            name = format!("{}{end}", &base[..base.len().min(Reader::MAX_NAME - end.len())]);
         }
         name
     }
 
-    /// The file as text.
-    pub(super) fn to_yaml(&self) -> String {
+    /// The file as text that can be loaded. Rules that cannot be, are left out with a note.
+    pub(super) fn finish(mut self, notes: &mut Notes<'_>) -> Result<String, Failure> {
+        self.join_conditions(notes);
+        if let Ok(yaml) = self.loaded() {
+            return Ok(yaml);
+        }
+        let entries = std::mem::take(&mut self.entries);
+        for entry in entries {
+            match entry {
+                Entry::Rule(rule) => {
+                    let rule = self.good(rule, notes);
+                    self.entries.extend(rule.map(Entry::Rule));
+                }
+                Entry::Group { name, rules } => {
+                    let rules = rules.into_iter().filter_map(|rule| self.good(rule, notes));
+                    let rules: Vec<_> = rules.collect();
+                    if !rules.is_empty() {
+                        self.entries.push(Entry::Group { name, rules });
+                    }
+                }
+            }
+        }
+        self.loaded().map_err(|error| {
+            let message = format!("what comes out is no rule file: {}", first_line(&error));
+            Diagnostic::error("too-much", 0..0, message, "", "import it in parts").into()
+        })
+    }
+
+    /// Conditions of one rule that are too much together are lost.
+    fn join_conditions(&mut self, notes: &mut Notes<'_>) {
+        let rules = self.entries.iter_mut().flat_map(|entry| match entry {
+            Entry::Rule(rule) => std::slice::from_mut(rule),
+            Entry::Group { rules, .. } => rules,
+        });
+        for rule in rules.filter(|rule| !rule.when.is_empty()) {
+            let all = all_of(&rule.when);
+            if Condition::parse(&all).is_err() {
+                rule.when.clear();
+                rule.lose(&all, notes, rule.at);
+            }
+        }
+    }
+
+    /// The rule, if it can be loaded.
+    fn good(&mut self, rule: Rule, notes: &mut Notes<'_>) -> Option<Rule> {
+        let text = format!("rules:\n{}", rule_text(&rule, 2));
+        let error = match RuleSet::parse(&text) {
+            Ok(_) => return Some(rule),
+            Err(error) => first_line(&error),
+        };
+        let message = format!("the limit `{}` is not carried over: {error}", rule.name);
+        notes.add(rule.at, message, "write a rule for it by hand");
+        self.leave_out(&rule.name, &error);
+        None
+    }
+
+    /// The file as text, if it can be loaded.
+    fn loaded(&self) -> Result<String, LoadError> {
+        let yaml = self.to_yaml();
+        RuleSet::parse(&yaml).map(|_| yaml)
+    }
+
+    fn to_yaml(&self) -> String {
         let mut text = String::new();
         for line in &self.header {
             text.push_str(&comment(line, 0));
         }
-        text.push_str(&format!("version: 1\nnamespace: {}\n\nrules:\n", value(&self.namespace)));
+        let rules = if self.entries.is_empty() { "rules: []" } else { "rules:" };
+        text.push_str(&format!("version: 1\nnamespace: {}\n\n{rules}\n", value(&self.namespace)));
         for entry in &self.entries {
             match entry {
                 Entry::Rule(rule) => text.push_str(&rule_text(rule, 2)),
@@ -90,6 +188,12 @@ impl RuleFile {
         // What we write ourselves can be read; were it not so, the reader of the file would say.
         format(&Source::new("import.yaml", text.as_str())).unwrap_or(text)
     }
+}
+
+/// What is wrong first of all.
+fn first_line(error: &LoadError) -> String {
+    let first = error.report().diagnostics().first();
+    first.map_or_else(String::new, |diagnostic| diagnostic.message().to_owned())
 }
 
 fn rule_text(rule: &Rule, indent: usize) -> String {
@@ -154,7 +258,7 @@ fn identifier(text: &str) -> String {
             _ if name.is_empty() || name.ends_with('-') => {}
             _ => name.push('-'),
         }
-        if name.len() == 64 {
+        if name.len() == Reader::MAX_NAME {
             break;
         }
     }

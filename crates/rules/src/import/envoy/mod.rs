@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use self::step::{Step, Want};
 use super::rule_file::{Rule, RuleFile};
-use super::{Failure, Imported, Notes, fields, number, parsed};
+use super::{Failure, Imported, Notes, fields, number, parsed, zero};
 use crate::diagnostic::Report;
 use crate::document::{Node, Value};
 use crate::read::{Fields, Reader};
@@ -21,8 +21,7 @@ use crate::source::Source;
 pub(super) fn import(source: &Source) -> Result<Imported, Failure> {
     let document = parsed(source)?;
     let mut report = Report::default();
-    let mut walk =
-        Walk { reader: Reader::new(&mut report), notes: Notes::new(source), found: Vec::new() };
+    let mut walk = Walk::new(Reader::new(&mut report), Notes::new(source));
     let root = fields(
         &mut walk.reader,
         &mut walk.notes,
@@ -42,18 +41,22 @@ pub(super) fn import(source: &Source) -> Result<Imported, Failure> {
         }
         walk.level(root, &[]);
     }
-    let (found, notes) = (walk.found, walk.notes);
+    let (found, zeros, mut notes) = (walk.found, walk.zeros, walk.notes);
     if report.has_errors() {
         return Err(report.into());
     }
-    if found.is_empty() {
+    if found.is_empty() && zeros.is_empty() {
         return Err(Failure::Empty);
     }
     let header = format!("Imported from {}, a domain of envoyproxy/ratelimit.", source.name());
     let mut file = RuleFile::new(namespace, header);
     file.header.push("Rules also meet descriptors with more entries than they name.".to_owned());
+    file.check_namespace(&mut notes, 0);
+    for (name, at) in zeros {
+        zero(&mut file, &mut notes, &name, at);
+    }
     group::write(&mut file, found);
-    Ok(Imported { yaml: file.to_yaml(), notes: notes.finish(), ignored: 0 })
+    Ok(Imported { yaml: file.finish(&mut notes)?, notes: notes.finish(), ignored: 0 })
 }
 
 /// A limit and the way to it.
@@ -66,6 +69,8 @@ struct Walk<'a, 'r> {
     reader: Reader<'r>,
     notes: Notes<'a>,
     found: Vec<Found>,
+    /// Limits of 0: their names, and where they stand.
+    zeros: Vec<(String, usize)>,
 }
 
 const DESCRIPTOR: [&str; 9] = [
@@ -80,7 +85,11 @@ const DESCRIPTOR: [&str; 9] = [
     "value_to_metric",
 ];
 
-impl Walk<'_, '_> {
+impl<'a, 'r> Walk<'a, 'r> {
+    const fn new(reader: Reader<'r>, notes: Notes<'a>) -> Self {
+        Self { reader, notes, found: Vec::new(), zeros: Vec::new() }
+    }
+
     fn level(&mut self, parent: &Fields<'_>, steps: &[Step]) {
         let Some(node) = parent.get("descriptors") else { return };
         let Some(nodes) = self.reader.list(node, "`descriptors`") else { return };
@@ -156,10 +165,15 @@ impl Walk<'_, '_> {
                 self.note(descriptor, name, format!("`{name}` is left out"), remedy);
             }
         }
-        let mut rule = Rule::default();
+        let mut rule = Rule { at: descriptor.name_span("key").start, ..Rule::default() };
         let mut name = step::chain_name(steps);
         match descriptor.get("rate_limit") {
-            Some(limit) => self.rate(limit, &mut rule, &mut name),
+            Some(limit) => {
+                if self.rate(limit, &mut rule, &mut name) == Some(0) {
+                    self.zeros.push((name, limit.span.start));
+                    return;
+                }
+            }
             None if exception => {
                 rule.comments.push("No limit for these, and so none of those below.".to_owned());
                 rule.set("limit", "unlimited");
@@ -188,12 +202,10 @@ impl Walk<'_, '_> {
         self.found.push(Found { steps: steps.to_vec(), rule });
     }
 
-    fn rate(&mut self, node: &Node, rule: &mut Rule, name: &mut String) {
+    /// Reads how much it is, and says how many requests.
+    fn rate(&mut self, node: &Node, rule: &mut Rule, name: &mut String) -> Option<u64> {
         let known = ["unit", "requests_per_unit", "unlimited", "name", "replaces"];
-        let Some(limit) = fields(&mut self.reader, &mut self.notes, node, "a rate_limit", &known)
-        else {
-            return;
-        };
+        let limit = fields(&mut self.reader, &mut self.notes, node, "a rate_limit", &known)?;
         if let Some(given) = limit.get("name").and_then(|node| self.reader.text(node, "a name")) {
             *name = given.to_owned();
         }
@@ -210,7 +222,7 @@ impl Walk<'_, '_> {
         }
         if self.flag(&limit, "unlimited") {
             rule.set("limit", "unlimited");
-            return;
+            return None;
         }
         let (Some(unit), Some(requests)) = (limit.get("unit"), limit.get("requests_per_unit"))
         else {
@@ -221,21 +233,17 @@ impl Walk<'_, '_> {
                 missing,
                 "write both, or `unlimited: true`",
             );
-            return;
+            return None;
         };
         let lower = self.reader.text(unit, "a unit").map(str::to_ascii_lowercase);
         let unit = self
             .reader
             .parsed(unit, "a unit", "minute", |_| period(lower.as_deref().unwrap_or_default()));
         let requests = number(&mut self.reader, requests, "`requests_per_unit`");
-        if let (Some(unit), Some((requests, span))) = (unit, requests) {
-            if requests == 0 {
-                let remedy = "deny these at the door, where they cost nothing";
-                self.notes.add(span.start, "a limit of 0 denies every request", remedy);
-            }
-            rule.set("limit", format!("{requests}/{}", unit.value));
-            rule.set("algorithm", "fixed_window");
-        }
+        let (unit, (requests, _)) = (unit?, requests?);
+        rule.set("limit", format!("{requests}/{}", unit.value));
+        rule.set("algorithm", "fixed_window");
+        Some(requests)
     }
 
     fn flag(&mut self, fields: &Fields<'_>, name: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::super::rule_file::Rule;
+use super::super::rule_file::{Rule, cel_text};
 
 /// What an entry of a descriptor must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,8 +53,21 @@ pub(super) fn conditions(steps: &[Step], rule: &mut Rule) {
             Want::Pattern(_, shared) => !shared,
             Want::Any => true,
         };
-        if let Want::Exact(value) | Want::Pattern(value, _) = &step.want {
-            rule.matches.push((attribute.clone(), vec![value.clone()]));
+        match &step.want {
+            // Stars within a value are no patterns there.
+            Want::Exact(value) if value.contains('*') => {
+                let (name, value) = (cel_text(&step.key), cel_text(value));
+                rule.when.push(format!("{name} in descriptor && descriptor[{name}] == {value}"));
+            }
+            Want::Pattern(value, _) if value.find('*') < Some(value.len() - 1) => {
+                let (name, start) = (cel_text(&step.key), cel_text(&value[..value.len() - 1]));
+                let starts = format!("descriptor[{name}].startsWith({start})");
+                rule.when.push(format!("{name} in descriptor && {starts}"));
+            }
+            Want::Exact(value) | Want::Pattern(value, _) => {
+                rule.matches.push((attribute.clone(), vec![value.clone()]));
+            }
+            Want::Any => {}
         }
         if counted {
             rule.key.push(attribute);

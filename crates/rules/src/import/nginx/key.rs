@@ -29,6 +29,9 @@ pub(super) fn write(
                     true => {
                         "say with `match`, `when` or `tiers` what it chose by, and take `mode: shadow` away"
                     }
+                    false if variable.starts_with("geoip") => {
+                        "name a database under `geo`, add `country` or `asn` to `key`, and take `mode: shadow` away"
+                    }
                     false => {
                         "add an attribute that stands for it to `key`, and take `mode: shadow` away"
                     }
@@ -68,7 +71,6 @@ fn attribute(variable: &str) -> Option<String> {
         "uri" | "document_uri" | "request_uri" => "path".to_owned(),
         "request_method" => "method".to_owned(),
         "remote_user" => "user".to_owned(),
-        "geoip_country_code" | "geoip2_data_country_code" => "country".to_owned(),
         other => match other.split_once('_') {
             Some(("http", name)) if !name.is_empty() => {
                 format!("header.{}", name.replace('_', "-").to_ascii_lowercase())

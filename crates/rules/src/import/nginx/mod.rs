@@ -55,7 +55,8 @@ pub(super) fn import(source: &Source) -> Result<Imported, Failure> {
         let message = "denied requests were answered with 503, and are with 429 here";
         import.notes.add(first, message, "tell clients that look at the status");
     }
-    Ok(Imported { yaml: file.to_yaml(), notes: import.notes.finish(), ignored: import.ignored })
+    let Import { mut notes, ignored, .. } = import;
+    Ok(Imported { yaml: file.finish(&mut notes)?, notes: notes.finish(), ignored })
 }
 
 /// A use of a zone. Uses that are the same count together.
@@ -125,8 +126,7 @@ fn reaches(servers: &[Server]) -> Vec<(Limit, Reach, usize)> {
         for (mut reach, count, at) in reaches {
             if count == servers.len() && count > 1 {
                 // All servers there are: requests for others never came.
-                reach.hosts.clear();
-                reach.host_patterns.clear();
+                reach.forget_hosts();
             }
             found.push((limit.clone(), reach, at));
         }
@@ -213,7 +213,7 @@ impl Import<'_> {
                 "import it with the file that has its `limit_req_zone` or `limit_conn_zone`";
             return Err(Diagnostic::error("unknown-zone", at..at, message, "used here", remedy));
         };
-        let mut rule = Rule { name: limit.zone.clone(), ..Rule::default() };
+        let mut rule = Rule { name: limit.zone.clone(), at, ..Rule::default() };
         key::write(&zone.key, zone.at, &self.made, &mut self.notes, &mut rule);
         match (limit.connections, &zone.rate) {
             (Some(connections), _) => rule.set("concurrent", connections.to_string()),

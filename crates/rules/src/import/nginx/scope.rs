@@ -223,10 +223,7 @@ impl Server {
                 continue;
             }
             let back = with.iter().filter(|inner| place.contains(&inner.place));
-            let back = back.map(|inner| inner.place.condition());
-            let parts: Vec<_> = [place.negation()].into_iter().chain(back).collect();
-            reach.when.push(parts.join(" || "));
-            reach.regex |= matches!(place, Place::Regex(_));
+            reach.add_hole(place, back.map(|inner| &inner.place));
         }
         reach
     }
