@@ -84,7 +84,8 @@ impl Rule {
                 let named = each.iter().enumerate();
                 let named: Vec<_> =
                     named.map(|(tier, one)| format!("{}: {one}", name(tier))).collect();
-                format!("{}; {per}", named.join("; "))
+                let counted = if self.key.parts.is_empty() { "" } else { "counted " };
+                format!("{}; {counted}{per}", named.join("; "))
             }
         };
         if let Some(end) = end {
@@ -298,7 +299,7 @@ mod tests {
     fn tiers_are_said_one_by_one() {
         assert_eq!(
             words("key: [user], limit: { free: 100/min, pro: unlimited }"),
-            "free: 100 per 60 s, at most 100 at one instant; pro: unlimited; per user; \
+            "free: 100 per 60 s, at most 100 at one instant; pro: unlimited; counted per user; \
              a request without a user is not limited"
         );
     }
