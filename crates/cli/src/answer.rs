@@ -55,6 +55,11 @@ impl Answer {
         if self.mode == "shadow" { format!("{says} (shadow)") } else { says }
     }
 
+    /// Whether there is a limit at all.
+    pub(crate) const fn is_limited(&self) -> bool {
+        self.limit.is_some()
+    }
+
     pub(crate) fn limit(&self) -> String {
         self.limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string())
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use tollgate_rules::{Report, RequestLineError, Source};
+use tollgate_rules::{ImportError, Report, RequestLineError, Source};
 
 use crate::bench;
 use crate::finding::{self, Finding, Findings};
@@ -15,7 +15,7 @@ use crate::print;
 pub(crate) enum Ending {
     /// All is well.
     Good,
-    /// Rules are wrong, tests failed, or a request was denied.
+    /// Rules are wrong or differ, tests failed, or a request was denied.
     Findings,
     /// The command line is wrong, or a file cannot be read or written.
     Failure,
@@ -48,6 +48,19 @@ pub(crate) enum Error {
         #[source]
         error: io::Error,
     },
+    /// A file that was to be written is there already, and stays as it is.
+    #[error("{file} is there already")]
+    Exists { file: String },
+    /// Flags that do not go together; nothing was done.
+    #[error("{message}")]
+    Usage { message: &'static str, remedy: &'static str },
+    /// Nothing was imported.
+    #[error("{error}")]
+    Import {
+        file: String,
+        #[source]
+        error: ImportError,
+    },
     /// The rules in a file cannot be used.
     #[error("the rules in {} cannot be used", text.name())]
     Rules { text: Box<Source>, report: Report },
@@ -73,7 +86,10 @@ impl Error {
     /// How the program ends with this.
     pub(crate) const fn ending(&self) -> Ending {
         match self {
-            Self::Rules { .. } => Ending::Findings,
+            Self::Rules { .. }
+            | Self::Import { error: ImportError::Unreadable { .. } | ImportError::Empty, .. } => {
+                Ending::Findings
+            }
             _ => Ending::Failure,
         }
     }
@@ -83,6 +99,10 @@ impl Error {
         match self {
             Self::Read { .. } => "unreadable-file",
             Self::Write { .. } => "unwritable-file",
+            Self::Exists { .. } => "file-exists",
+            Self::Usage { .. } => "bad-flags",
+            Self::Import { error: ImportError::Namespace { .. }, .. } => "unknown-namespace",
+            Self::Import { .. } => "no-limits",
             Self::Rules { .. } => "bad-rules",
             Self::Request { .. } => "bad-request",
             Self::Engine(_) => "no-engine",
@@ -97,7 +117,13 @@ impl Error {
             vec![Finding::error(self.code(), file, column, &self.to_string(), remedy)]
         };
         match self {
-            Self::Rules { text, report } => finding::of_report(text, report),
+            Self::Rules { text, report }
+            | Self::Import { error: ImportError::Unreadable { report, file: text }, .. } => {
+                finding::of_report(text, report)
+            }
+            Self::Import { file, error } => alone(Some(file), None, import_remedy(error)),
+            Self::Exists { file } => alone(Some(file), None, "add `--force` to replace it"),
+            Self::Usage { remedy, .. } => alone(None, None, remedy),
             Self::Read { file, .. } => {
                 alone(Some(file), None, "name a file of text in UTF-8 that you may read")
             }
@@ -135,8 +161,18 @@ impl Error {
     /// For people.
     pub(crate) fn to_text(&self, colours: bool) -> String {
         match self {
-            Self::Rules { text, report } if colours => report.to_coloured_text(text),
-            Self::Rules { text, report } => report.to_text(text),
+            Self::Rules { text, report }
+            | Self::Import { error: ImportError::Unreadable { report, file: text }, .. } => {
+                match colours {
+                    true => report.to_coloured_text(text),
+                    false => report.to_text(text),
+                }
+            }
+            Self::Import { file, error } => {
+                format!("tollgate: {file}: {error}\nhelp: {}\n", import_remedy(error))
+            }
+            Self::Exists { .. } => format!("tollgate: {self}\nhelp: add `--force` to replace it\n"),
+            Self::Usage { remedy, .. } => format!("tollgate: {self}\nhelp: {remedy}\n"),
             Self::Request { line, error } => {
                 let before = line.get(..error.at()).map_or(0, |before| before.chars().count());
                 let (blank, remedy) = (" ".repeat(before), error.remedy());
@@ -144,5 +180,12 @@ impl Error {
             }
             _ => format!("tollgate: {self}\n"),
         }
+    }
+}
+
+const fn import_remedy(error: &ImportError) -> &'static str {
+    match error {
+        ImportError::Namespace { .. } => "name one of them: `--namespace NAME`",
+        _ => "see that the file is of the kind that you named",
     }
 }

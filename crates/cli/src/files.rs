@@ -63,3 +63,22 @@ pub(crate) fn replace(file: &str, text: &str) -> Result<(), Error> {
     };
     replaced().map_err(|error| Error::Write { file: file.to_owned(), error })
 }
+
+/// Writes a new file; one that is there is replaced only by `force`.
+pub(crate) fn create(file: &str, text: &str, force: bool) -> Result<(), Error> {
+    match File::create_new(file) {
+        Ok(mut new) => {
+            let written = new.write_all(text.as_bytes()).and_then(|()| new.sync_all());
+            written.map_err(|error| {
+                // Half a rule file is worse than none. If it stays, the error says enough.
+                let _ = fs::remove_file(file);
+                Error::Write { file: file.to_owned(), error }
+            })
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match force {
+            true => replace(file, text),
+            false => Err(Error::Exists { file: file.to_owned() }),
+        },
+        Err(error) => Err(Error::Write { file: file.to_owned(), error }),
+    }
+}

@@ -59,6 +59,11 @@ pub(crate) fn bad(word: &str, colours: bool) -> String {
     painted(word, AnsiColor::Red, colours)
 }
 
+/// A word that is neither.
+pub(crate) fn mixed(word: &str, colours: bool) -> String {
+    painted(word, AnsiColor::Yellow, colours)
+}
+
 fn painted(word: &str, colour: AnsiColor, colours: bool) -> String {
     if !colours {
         return word.to_owned();

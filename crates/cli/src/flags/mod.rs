@@ -1,6 +1,13 @@
 //! What can be said on the command line.
 
+mod rules;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use self::rules::{
+    ImportFrom, Rules, RulesCheck, RulesCommand, RulesDiff, RulesExplain, RulesFmt, RulesImport,
+    RulesSchema, RulesTest,
+};
 
 /// A rate limiter that decides in one memory access and never exceeds its limit.
 #[derive(Debug, Parser)]
@@ -17,6 +24,7 @@ pub(crate) enum Command {
     ///
     /// Runs decisions on random keys of tables of several sizes, one by one and in batches, and
     /// prints what each takes. Nothing is sent anywhere.
+    #[command(after_help = BENCHES)]
     Bench(Bench),
 
     /// Decide about a request by the rules of a file
@@ -27,7 +35,7 @@ pub(crate) enum Command {
     #[command(after_help = REQUESTS)]
     Check(Check),
 
-    /// Check, test, explain and format rule files
+    /// Check, test, explain, compare, format and import rule files
     Rules(Rules),
 
     /// Print what a shell needs to complete the flags of this program
@@ -40,14 +48,8 @@ impl Command {
     /// For whom the command prints, and so also what goes wrong.
     pub(crate) const fn output(&self) -> Output {
         match self {
-            Self::Bench(Bench { output, .. })
-            | Self::Check(Check { output, .. })
-            | Self::Rules(
-                Rules { command: RulesCommand::Check(RulesCheck { output, .. }) }
-                | Rules { command: RulesCommand::Explain(RulesExplain { output, .. }) }
-                | Rules { command: RulesCommand::Test(RulesTest { output, .. }) }
-                | Rules { command: RulesCommand::Fmt(RulesFmt { output, .. }) },
-            ) => *output,
+            Self::Bench(Bench { output, .. }) | Self::Check(Check { output, .. }) => *output,
+            Self::Rules(Rules { command }) => command.output(),
             Self::Completions(_) => Output::Text,
         }
     }
@@ -78,105 +80,6 @@ pub(crate) struct Completions {
     /// The shell
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
-}
-
-/// `tollgate rules`
-#[derive(Args, Debug)]
-pub(crate) struct Rules {
-    #[command(subcommand)]
-    pub(crate) command: RulesCommand,
-}
-
-/// What to do with rule files.
-#[derive(Debug, Subcommand)]
-pub(crate) enum RulesCommand {
-    /// Say what is wrong with a rule file, or what its rules are
-    ///
-    /// Reports everything that is wrong in one go, each with its place and a remedy, and exits with
-    /// 1. Of a good file it prints one line for each rule: read them, for people misread rates.
-    Check(RulesCheck),
-
-    /// Say which rules apply to a request, and what they would answer
-    ///
-    /// Nothing is counted: the answers are those to the first request of its kind.
-    #[command(after_help = REQUESTS)]
-    Explain(RulesExplain),
-
-    /// Run the tests of rule files
-    ///
-    /// Tests stand under `tests` in a rule file, or in files that it names there. They run in
-    /// simulated time, each with empty counters, and exit with 1 if one fails.
-    #[command(after_help = TESTS)]
-    Test(RulesTest),
-
-    /// Write rule files in their canonical form
-    ///
-    /// Fields are put in the order of the reference, two spaces a level; comments stay where they
-    /// belong. A file is replaced as a whole or not at all. Standard input is written to standard
-    /// output.
-    Fmt(RulesFmt),
-}
-
-/// `tollgate rules check`
-#[derive(Args, Debug)]
-pub(crate) struct RulesCheck {
-    /// The rule file; `-` reads standard input
-    pub(crate) file: String,
-
-    /// Fail on warnings as well
-    #[arg(long)]
-    pub(crate) strict: bool,
-
-    /// For whom to print what was found
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    pub(crate) output: Output,
-}
-
-/// `tollgate rules explain`
-#[derive(Args, Debug)]
-pub(crate) struct RulesExplain {
-    /// The rule file; `-` reads standard input
-    pub(crate) file: String,
-
-    /// The request, in one line
-    #[arg(long, value_name = "LINE")]
-    pub(crate) request: String,
-
-    /// For whom to print the explanation
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    pub(crate) output: Output,
-}
-
-/// `tollgate rules test`
-#[derive(Args, Debug)]
-pub(crate) struct RulesTest {
-    /// The rule files; `-` reads standard input
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<String>,
-
-    /// For whom to print the results
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    pub(crate) output: Output,
-}
-
-/// `tollgate rules fmt`
-#[derive(Args, Debug)]
-pub(crate) struct RulesFmt {
-    /// The rule files; `-` reads standard input and writes to standard output
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<String>,
-
-    /// Write nothing; exit with 1 if a file would change
-    #[arg(long, conflicts_with = "stdout")]
-    pub(crate) check: bool,
-
-    /// Write to standard output, and leave the files as they are
-    #[arg(long)]
-    pub(crate) stdout: bool,
-
-    /// For whom to print what was done
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    pub(crate) output: Output,
 }
 
 /// `tollgate bench`
@@ -241,8 +144,8 @@ fn times(text: &str) -> Result<u64, String> {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 all is well; 1 rules are wrong, tests failed or requests were denied;
-2 the command line is wrong or a file cannot be read or written.
+Exit codes: 0 all is well; 1 rules are wrong or differ, tests failed or requests
+were denied; 2 the command line is wrong or a file cannot be read or written.
 Colours are for terminals, and off if NO_COLOR is set.";
 
 const REQUESTS: &str = "\
@@ -250,14 +153,16 @@ A request is written as its method, its path, and what else is known of it:
   GET /v1/items?page=2 user=u1 claims.plan=free ip=192.0.2.7
   POST /login host=api.example.com header.x-plan=a body.username=\"a b\"
 `ip` is the other end of the connection, and `tier=pro` stands for whatever the
-rules find tiers by. Values with blanks stand in double quotes.";
+rules find tiers by. Values with blanks stand in double quotes.
 
-const TESTS: &str = "\
-A test in a rule file:
-  tests:
-    - name: a free user gets 100 a minute
-      given: { request: GET /v1/items user=u1 claims.plan=free, times: 101 }
-      expect: { allowed: 100, denied_by: per-user, retry_after: <= 1s }";
+Examples:
+  tollgate check rules.yaml --request 'GET /v1/items user=u1' --times 101
+  tollgate rules explain rules.yaml --request 'POST /login ip=192.0.2.7'";
+
+const BENCHES: &str = "\
+Examples:
+  tollgate bench --quick
+  tollgate bench --keys 1M --threads 1,2,4 --output json";
 
 /// As many answers are kept while they are under way.
 const MAX_TIMES: u64 = 100_000;

@@ -23,7 +23,7 @@ struct Checked<'a> {
     findings: Vec<Finding>,
 }
 
-/// A rule in one line.
+/// A rule.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     name: &'a str,
@@ -31,8 +31,8 @@ struct Line<'a> {
     key: Vec<String>,
     mode: &'static str,
     limits: Vec<Limit>,
-    #[serde(skip)]
-    counted_by: String,
+    /// What it says, in plain words.
+    words: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -85,10 +85,8 @@ impl<'a> Checked<'a> {
             counted(self.findings.len(), "warning"),
             self.version,
         );
-        if !self.rules.is_empty() {
-            let rows: Vec<_> = self.rules.iter().map(Line::row).collect();
-            text += "\n";
-            text += &print::columns(["rule", "counted by", "limit"], &rows);
+        for rule in &self.rules {
+            text += &rule.to_text();
         }
         text
     }
@@ -102,23 +100,15 @@ impl<'a> Line<'a> {
             key: rule.key().iter().map(ToString::to_string).collect(),
             mode: mode_name(rule.mode()),
             limits: limits.map(|(tier, limit)| Limit { tier, limit }).collect(),
-            counted_by: words::key(rule),
+            words: rule.in_words(rules.tiers()),
         }
     }
 
-    fn row(&self) -> [String; 3] {
-        let limits: Vec<_> = self.limits.iter().map(Limit::to_text).collect();
-        let mut limits = limits.join("; ");
-        if self.mode != mode_name(Mode::Enforce) {
-            limits += &format!(" ({})", self.mode);
-        }
-        [self.name.to_owned(), self.counted_by.clone(), limits]
-    }
-}
-
-impl Limit {
     fn to_text(&self) -> String {
-        let Self { tier, limit } = self;
-        tier.as_ref().map_or_else(|| limit.clone(), |tier| format!("{tier}: {limit}"))
+        let mode = match self.mode == mode_name(Mode::Enforce) {
+            true => String::new(),
+            false => format!(" ({})", self.mode),
+        };
+        format!("\n{}{mode}\n{}", self.name, words::below(&self.words, 2))
     }
 }

@@ -1,8 +1,11 @@
 //! `tollgate rules`: rule files, looked at.
 
 mod check;
+mod diff;
 mod explain;
 mod fmt;
+mod import;
+mod schema;
 mod test;
 mod words;
 
@@ -15,5 +18,8 @@ pub(crate) fn run(command: &RulesCommand) -> Result<Ending, Error> {
         RulesCommand::Explain(flags) => explain::run(flags),
         RulesCommand::Test(flags) => test::run(flags),
         RulesCommand::Fmt(flags) => fmt::run(flags),
+        RulesCommand::Diff(flags) => diff::run(flags),
+        RulesCommand::Schema(flags) => schema::run(flags),
+        RulesCommand::Import(flags) => import::run(flags),
     }
 }

@@ -2,10 +2,10 @@
 
 use tollgate_rules::{Lasting, Rule, RuleSet};
 
-/// What a rule counts by.
-pub(super) fn key(rule: &Rule) -> String {
-    let parts: Vec<_> = rule.key().iter().map(ToString::to_string).collect();
-    if parts.is_empty() { "everybody together".to_owned() } else { parts.join(", ") }
+/// What a rule says in words, each part in a line of its own.
+pub(super) fn below(words: &str, indent: usize) -> String {
+    let blank = " ".repeat(indent);
+    words.split("; ").map(|part| format!("{blank}{part}\n")).collect()
 }
 
 /// Each limit of a rule, with the tier it is for, if tiers have different ones.

@@ -11,8 +11,11 @@
 mod check;
 mod completions;
 mod rules_check;
+mod rules_diff;
 mod rules_explain;
 mod rules_fmt;
+mod rules_import;
+mod rules_schema;
 mod rules_test;
 
 use std::io::Write as _;
@@ -120,6 +123,9 @@ fn a_command_line_that_is_wrong_ends_with_2() {
         &["rules", "check"],
         &["rules", "test"],
         &["rules", "fmt", "--check", "--stdout", "a"],
+        &["rules", "diff", "a"],
+        &["rules", "import", "nginx"],
+        &["rules", "import", "nginx", "a", "--force"],
         &["check", "a"],
         &["check", "a", "--request", "GET /", "--times", "0"],
         &["check", "a", "--request", "GET /", "--times", "101k"],
@@ -150,8 +156,14 @@ fn every_command_has_help() {
         &["rules", "explain", "--help"],
         &["rules", "test", "--help"],
         &["rules", "fmt", "--help"],
+        &["rules", "diff", "--help"],
+        &["rules", "schema", "--help"],
+        &["rules", "import", "--help"],
+        &["bench", "--help"],
     ] {
-        tollgate(command).ends(0).prints(&["Usage: tollgate"]);
+        let run = tollgate(command).ends(0).prints(&["Usage: tollgate"]);
+        let does_something = !run.out.contains("Commands:") && command[0] != "completions";
+        assert!(!does_something || run.out.contains("Examples:\n  "), "{}", run.out);
     }
     tollgate(&["--help"]).prints(&["Exit codes: 0 all is well"]);
     tollgate(&["check", "--help"]).prints(&["GET /v1/items?page=2 user=u1"]);

@@ -4,10 +4,13 @@ use crate::{Folder, SMALL, WRONG, shop, tollgate, tollgate_reading};
 fn a_good_file_is_said_back() {
     tollgate(&["rules", "check", &shop()]).ends(0).prints(&[
         "8 rules, 13 tests, 0 warnings; version ",
-        "per-user          user                free: token bucket of 100/min; pro: token bucket",
-        "old-backend       everybody together  shaping leaky bucket of 50/s with a queue of 20",
-        "exports           account             5 at once, for 10 min at most",
-        "token bucket of 300/min (shadow)",
+        "\nper-user\n  free: 100 per 60 s, at most 100 at one instant\n  pro: 10,000 per 60 s, at \
+         most 500 at one instant\n  enterprise: unlimited\n  counted per user\n  a request without \
+         a user is not limited\n  1 key has a limit of its own\n\n",
+        "\nold-backend\n  50 per 1 s, evenly, with up to 20 waiting in line, one counter for",
+        "\nexports\n  5 at once per account\n  a slot comes back after 10 min\n",
+        "\nper-network (shadow)\n",
+        "  it only reports, and denies nothing\n",
     ]);
     tollgate(&["rules", "check", "--strict", &shop()]).ends(0);
     tollgate_reading(SMALL, &["rules", "check", "-"]).ends(0).prints(&["standard input: 1 rule,"]);
@@ -23,6 +26,8 @@ fn programs_read_every_rule() {
     assert_eq!(json["rules"][0]["limits"][1]["tier"], "pro");
     assert_eq!(json["rules"][0]["limits"][1]["limit"], "token bucket of 10k/min burst 500");
     assert_eq!(json["rules"][7]["mode"], "shadow");
+    let words = json["rules"][1]["words"].as_str().unwrap();
+    assert!(words.starts_with("20 per 1 s, at most 20 at one instant, per account; "), "{words}");
     assert_eq!(json["findings"], serde_json::json!([]));
 }
 
@@ -81,6 +86,6 @@ fn toml_and_json_are_rule_files_too() {
     let toml = "[[rules]]\nname = \"a\"\nkey = []\nlimit = \"5/s\"\n";
     let json = r#"{ "rules": [{ "name": "a", "key": [], "limit": "5/s" }] }"#;
     for file in [folder.write("rules.toml", toml), folder.write("rules.json", json)] {
-        tollgate(&["rules", "check", &file]).ends(0).prints(&["a     everybody together  token"]);
+        tollgate(&["rules", "check", &file]).ends(0).prints(&["\na\n  5 per 1 s, at most 5"]);
     }
 }

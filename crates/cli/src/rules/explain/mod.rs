@@ -1,35 +1,89 @@
-//! `tollgate rules explain`: which rules apply to a request, and what they would answer.
+//! `tollgate rules explain`: why rules apply to a request or do not, and what they would answer.
+
+mod reason;
+mod text;
 
 use serde::Serialize;
-use tollgate::{Clock as _, Engine, ManualClock, Mode, Request, SystemClock};
-use tollgate_rules::{Facts, Lasting, Rule, RuleSet};
+use tollgate::{Clock as _, Engine, ManualClock, Mode, Request, Ruling, SystemClock};
+use tollgate_rules::{
+    AppliedLimit, Applies, CostError, Explanation, Facts, KeyValue, Lasting, Rule, StandsFor,
+    Verdict,
+};
 
-use crate::answer::Answer;
+use self::reason::{Client, Why};
+use crate::answer::{Answer, mode_name};
 use crate::error::{Ending, Error};
 use crate::files;
 use crate::flags::{Output, RulesExplain};
 use crate::print;
 use crate::rules::words;
 
-/// What would be answered, and by whom.
+/// What would be answered, by whom, and why.
 #[derive(Debug, Serialize)]
 struct Explained {
     request: String,
+    /// The path as rules see it, without detours and escapes.
+    path: String,
+    client: Client,
+    /// Absent if the rules have no tiers.
+    tier: Option<String>,
     answer: Answer,
-    applying: Vec<Applying>,
-    /// The names of the rules that do not apply.
-    others: Vec<String>,
+    /// All rules, in the order of the file.
+    rules: Vec<Explainee>,
 }
 
-/// A rule that applies.
 #[derive(Debug, Serialize)]
-struct Applying {
-    /// The value of each part of its key.
-    key: Vec<String>,
-    /// The limit that the request meets.
-    meets: String,
+struct Explainee {
+    rule: String,
+    mode: &'static str,
+    applies: bool,
+    /// How it applies, if it does.
     #[serde(flatten)]
-    answer: Answer,
+    how: Option<How>,
+    /// Why it does not, if it does not.
+    why: Option<Why>,
+}
+
+/// How a rule applies.
+#[derive(Debug, Serialize)]
+struct How {
+    key: Vec<Part>,
+    limit: Limit,
+    /// What the request costs; absent if it is refused, whatever there is.
+    cost: Option<u64>,
+    /// Why it is refused, or why that is not known, so that it is 1.
+    cost_error: Option<String>,
+    /// Whether it applies because nobody can tell if its `when` holds.
+    when_failed: bool,
+    answer: Option<Answer>,
+}
+
+/// A part of the key.
+#[derive(Debug, Serialize)]
+struct Part {
+    part: String,
+    value: String,
+    /// The attribute that stands for a part that the request lacks.
+    instead: Option<String>,
+    /// Whether all requests that lack the part are counted together.
+    together: bool,
+    #[serde(skip)]
+    text: String,
+}
+
+/// The limit that the request meets.
+#[derive(Debug, Serialize)]
+struct Limit {
+    /// `token bucket of 100/min`
+    text: String,
+    /// `100/min`; absent if it is about what is under way at once.
+    quota: Option<String>,
+    /// So many at once.
+    concurrent: Option<u32>,
+    /// Whose limit it is, if tiers have different ones.
+    tier: Option<String>,
+    /// The override that it is of, as it is written.
+    overridden: Option<String>,
 }
 
 pub(super) fn run(flags: &RulesExplain) -> Result<Ending, Error> {
@@ -37,8 +91,7 @@ pub(super) fn run(flags: &RulesExplain) -> Result<Ending, Error> {
     let line = files::request(&flags.request, &rules)?;
     let clock = ManualClock::starting_at(SystemClock::new().wall());
     let engine = Engine::builder(rules).clock(clock).build()?;
-    let explained = line.with(|request| explain(&engine, request));
-    let explained = Explained { request: line.to_string(), ..explained };
+    let explained = line.with(|request| explain(&engine, request, line.to_string()));
     match flags.output {
         Output::Text => print::text(&explained.to_text(print::colours()))?,
         Output::Json => print::json(&explained)?,
@@ -46,86 +99,83 @@ pub(super) fn run(flags: &RulesExplain) -> Result<Ending, Error> {
     Ok(Ending::Good)
 }
 
-fn explain(engine: &Engine<ManualClock>, request: &Request<'_>) -> Explained {
+/// Sees the request as the engine does: in its normal form, and where databases say it is from.
+fn explain(engine: &Engine<ManualClock>, request: &Request<'_>, line: String) -> Explained {
     let rules = engine.rules();
-    // As the engine sees it.
     let mut room = String::new();
     let normal = request.normal(&mut room);
-    let facts = Facts::new(&rules, &normal, None);
+    let facts = Facts::new(&rules, &normal, rules.geo());
+    let Explanation { client, client_reason, tier, rules: each, .. } = rules.explain(&facts);
     let ruling = engine.peek(request);
-    let applying: Vec<_> = ruling
-        .each()
-        .map(|each| Applying {
-            key: key_values(each.rule(), &facts),
-            meets: met_limit(&rules, each.rule(), &facts),
-            answer: Answer::of(&each),
-        })
-        .collect();
-    let applies = |name: &str| applying.iter().any(|it| it.answer.rule.as_deref() == Some(name));
-    let others = rules.rules().iter().map(Rule::name).filter(|name| !applies(name));
-    let others = others.map(str::to_owned).collect();
-    let answer = Answer::new(ruling.rule(), Mode::Enforce, ruling.decision());
-    Explained { request: String::new(), answer, applying, others }
-}
-
-fn key_values(rule: &Rule, facts: &Facts<'_>) -> Vec<String> {
-    let value = |part| rule.key_value(part, facts).map(|value| value.to_string());
-    rule.key().iter().filter_map(value).collect()
-}
-
-/// The limit that a request meets: that of its key, if it has one, or of its tier.
-fn met_limit(rules: &RuleSet, rule: &Rule, facts: &Facts<'_>) -> String {
-    if let Some((most, expires)) = rule.concurrent() {
-        let tier = if most.len() > 1 { facts.tier() } else { 0 };
-        let most = most.get(tier).copied().unwrap_or_default();
-        return words::at_once(most, expires.map(Lasting));
-    }
-    let key = rule.key().iter().map(|part| rule.key_value(part, facts));
-    let key: Option<Vec<_>> = key.collect();
-    let is_it = |text: &str| {
-        let written = rule.written_key(text).collect::<Option<Vec<_>>>();
-        written.is_some() && written == key
-    };
-    let overridden = rule.overrides().find(|(text, _)| is_it(text));
-    let limit = match overridden {
-        Some((_, number)) => rule.override_limits().get(rule.limit_of(facts, Some(number))),
-        None => rule.limits().get(rule.limit_of(facts, None)),
-    };
-    let limit = limit.map_or_else(|| "unlimited".to_owned(), ToString::to_string);
-    match (overridden, rules.tiers()) {
-        (Some(_), _) => format!("{limit}, of this key"),
-        (None, Some(tiers)) if rule.limits().len() > 1 => {
-            format!("{limit}, of {}", tiers.name(facts.tier()))
-        }
-        _ => limit,
-    }
-}
-
-impl Explained {
-    fn to_text(&self, colours: bool) -> String {
-        let word = match self.answer.allowed {
-            true => print::good("allowed", colours),
-            false => print::bad("denied", colours),
+    let explainee = |(rule, verdict): (&Rule, Verdict)| {
+        let (how, why) = match verdict {
+            Verdict::Applies(applies) => (Some(How::of(rule, &applies, &facts, &ruling)), None),
+            Verdict::Not(reason) => (None, Some(Why::of(&reason))),
         };
-        let mut text = format!("{}\nwould be {word}", self.request);
-        match &self.answer.rule {
-            Some(rule) if self.answer.allowed => text += &format!("; the strictest is `{rule}`\n"),
-            Some(rule) => text += &format!(" by `{rule}`\n"),
-            None => text += ": no rule applies\n",
+        let (name, mode) = (rule.name().to_owned(), mode_name(rule.mode()));
+        Explainee { rule: name, mode, applies: how.is_some(), how, why }
+    };
+    let each = each.into_iter().map(|each| each.verdict);
+    Explained {
+        request: line,
+        path: normal.path().to_owned(),
+        client: Client::of(client, &client_reason),
+        tier,
+        answer: Answer::new(ruling.rule(), Mode::Enforce, ruling.decision()),
+        rules: rules.rules().iter().zip(each).map(explainee).collect(),
+    }
+}
+
+impl How {
+    fn of(rule: &Rule, applies: &Applies, facts: &Facts<'_>, ruling: &Ruling) -> Self {
+        let refused = applies.cost.as_ref().is_err_and(CostError::refuses);
+        let answer = ruling.each().find(|each| each.name() == rule.name());
+        Self {
+            key: applies.key.iter().map(Part::of).collect(),
+            limit: Limit::of(rule, applies, facts),
+            cost: Some(facts.cost(rule)).filter(|_| !refused),
+            cost_error: applies.cost.as_ref().err().map(ToString::to_string),
+            when_failed: applies.when_failed,
+            answer: answer.map(|each| Answer::of(&each)),
         }
-        if !self.applying.is_empty() {
-            let row = |it: &Applying| {
-                let name = it.answer.rule.clone().unwrap_or_default();
-                let key = if it.key.is_empty() { "everybody".into() } else { it.key.join(", ") };
-                [name, key, it.meets.clone(), it.answer.says(), it.answer.remaining()]
-            };
-            let rows: Vec<_> = self.applying.iter().map(row).collect();
-            text += "\n";
-            text += &print::columns(["rule", "key", "limit", "says", "remaining"], &rows);
+    }
+}
+
+impl Part {
+    fn of(value: &KeyValue) -> Self {
+        let instead = match &value.instead {
+            Some(StandsFor::Other(attribute)) => Some(attribute.to_string()),
+            Some(StandsFor::Together) | None => None,
+        };
+        Self {
+            part: value.part.to_string(),
+            value: value.value.clone(),
+            instead,
+            together: value.instead == Some(StandsFor::Together),
+            text: value.to_string(),
         }
-        if !self.others.is_empty() {
-            text += &format!("\nnot about it: {}\n", self.others.join(", "));
-        }
-        text
+    }
+}
+
+impl Limit {
+    fn of(rule: &Rule, applies: &Applies, facts: &Facts<'_>) -> Self {
+        let Applies { limit, tier, overridden, .. } = applies;
+        let written = overridden.as_deref();
+        let number = rule.overrides().find(|(key, _)| Some(*key) == written);
+        let exact = match number {
+            Some((_, number)) => rule.override_limits().get(rule.limit_of(facts, Some(number))),
+            None => rule.limits().get(rule.limit_of(facts, None)),
+        };
+        let (text, quota, concurrent) = match limit {
+            AppliedLimit::Concurrent(most) => {
+                let expires = rule.concurrent().and_then(|(_, expires)| expires).map(Lasting);
+                (words::at_once(*most, expires), None, Some(*most))
+            }
+            AppliedLimit::Rate(quota) => {
+                let text = exact.map_or_else(|| quota.to_string(), ToString::to_string);
+                (text, Some(quota.to_string()), None)
+            }
+        };
+        Self { text, quota, concurrent, tier: tier.clone(), overridden: overridden.clone() }
     }
 }
