@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::rule_file::{Entry, Rule, RuleFile, cel_text, rate};
+use super::rule_file::{Entry, Rule, RuleFile, cel_entry, cel_text, rate};
 use super::{Failure, Imported, Notes, fields, number, parsed, zero};
 use crate::condition::Condition;
 use crate::diagnostic::Report;
@@ -119,9 +119,18 @@ impl Import<'_, '_> {
     /// `name == 'value'` can be matched by a table; other conditions go into `when`.
     fn condition(&mut self, node: &Node, text: &str, rule: &mut Rule) {
         let Some((left, operator, right)) = comparison(text) else {
+            let at = node.span.start;
             match cel(text) {
-                Some(cel) => rule.when.push(cel),
-                None => rule.lose(text, &mut self.notes, node.span.start),
+                Some(cel) if asks_itself(&cel) => {
+                    let message = format!(
+                        "`{text}` did not hold for requests that lack what it asks for; here, its rule then counts them"
+                    );
+                    let remedy = "put `has(...) &&` before what may be missing";
+                    self.notes.add(at, message, remedy);
+                    rule.when.push(cel);
+                }
+                Some(cel) => rule.when.push(guarded(&cel)),
+                None => rule.lose(text, &mut self.notes, at),
             }
             return;
         };
@@ -131,12 +140,10 @@ impl Import<'_, '_> {
                 rule.matches.push((left, vec![right]));
             }
             operator => {
-                let name = cel_text(left.strip_prefix("descriptor.").unwrap_or(&left));
+                let name = left.strip_prefix("descriptor.").unwrap_or(&left);
+                let (entry, there) = cel_entry(name);
                 // There, a limit whose condition asks for what is not there does not count.
-                rule.when.push(format!(
-                    "{name} in descriptor && descriptor[{name}] {operator} {}",
-                    cel_text(&right)
-                ));
+                rule.when.push(format!("{there} && {entry} {operator} {}", cel_text(&right)));
             }
         }
     }
@@ -198,4 +205,29 @@ fn quoted(text: &str) -> Option<&str> {
 fn cel(text: &str) -> Option<String> {
     let cel = text.replace("descriptors[0]", "descriptor");
     (cel != text && Condition::parse(&cel).is_ok()).then_some(cel)
+}
+
+/// Whether it may hold although something that it names is missing.
+fn asks_itself(cel: &str) -> bool {
+    ["||", "?", "has(", " in "].iter().any(|mark| cel.contains(mark))
+}
+
+/// The condition, behind questions whether all that it names is there: without them, a rule whose
+/// condition nobody can tell would count the request.
+fn guarded(cel: &str) -> String {
+    let names: BTreeSet<_> = cel.split("descriptor").skip(1).filter_map(member).collect();
+    let there = names.into_iter().map(|name| cel_entry(name).1);
+    let all = there.chain([cel.to_owned()]).collect::<Vec<_>>().join(" && ");
+    if Condition::parse(&all).is_ok() { all } else { cel.to_owned() }
+}
+
+/// The name in `.name` or `['name']`.
+fn member(rest: &str) -> Option<&str> {
+    match rest.strip_prefix('.') {
+        Some(rest) => {
+            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
+            Some(&rest[..end.unwrap_or(rest.len())])
+        }
+        None => quoted(rest.strip_prefix('[')?.split(']').next()?.trim()),
+    }
 }

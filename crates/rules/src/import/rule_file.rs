@@ -130,7 +130,7 @@ impl RuleFile {
         }
         self.loaded().map_err(|error| {
             let message = format!("what comes out is no rule file: {}", first_line(&error));
-            Diagnostic::error("too-much", 0..0, message, "", "import it in parts").into()
+            Diagnostic::error("too-large", 0..0, message, "", "import it in parts").into()
         })
     }
 
@@ -280,4 +280,16 @@ pub(super) fn rate(count: u64, seconds: u64) -> String {
 /// Text as CEL has it.
 pub(super) fn cel_text(text: &str) -> String {
     scalar::double_quoted(text)
+}
+
+/// An entry of a descriptor in CEL, and the question whether it is there.
+pub(super) fn cel_entry(name: &str) -> (String, String) {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let (entry, there) = (format!("descriptor.{name}"), format!("has(descriptor.{name})"));
+    // Words of the language are no names there.
+    if name.chars().all(plain) && Condition::parse(&there).is_ok() {
+        return (entry, there);
+    }
+    let name = cel_text(name);
+    (format!("descriptor[{name}]"), format!("{name} in descriptor"))
 }

@@ -143,9 +143,7 @@ namespace: shop
 
 rules:
   - name: req.method-post-per-user_id
-    match:
-      descriptor.req.method: POST
-      when: '\"plan\" in descriptor && descriptor[\"plan\"] != \"staff\"'
+    match: { descriptor.req.method: POST, when: has(descriptor.plan) && descriptor.plan != \"staff\" }
     key: [descriptor.user_id]
     limit: 10/min
     algorithm: fixed_window
@@ -153,7 +151,7 @@ rules:
   # Had another condition: descriptors[1].x == 'y'
   # Was also counted by: size(x)
   - name: slow-things
-    match: { when: descriptor.path.startsWith('/slow') }
+    match: { when: has(descriptor.path) && descriptor.path.startsWith('/slow') }
     key: [descriptor.account]
     limit: 5/15min
     algorithm: fixed_window

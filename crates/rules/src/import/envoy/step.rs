@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::super::rule_file::{Rule, cel_text};
+use super::super::rule_file::{Rule, cel_entry, cel_text};
 
 /// What an entry of a descriptor must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,13 +56,13 @@ pub(super) fn conditions(steps: &[Step], rule: &mut Rule) {
         match &step.want {
             // Stars within a value are no patterns there.
             Want::Exact(value) if value.contains('*') => {
-                let (name, value) = (cel_text(&step.key), cel_text(value));
-                rule.when.push(format!("{name} in descriptor && descriptor[{name}] == {value}"));
+                let (entry, there) = cel_entry(&step.key);
+                rule.when.push(format!("{there} && {entry} == {}", cel_text(value)));
             }
             Want::Pattern(value, _) if value.find('*') < Some(value.len() - 1) => {
-                let (name, start) = (cel_text(&step.key), cel_text(&value[..value.len() - 1]));
-                let starts = format!("descriptor[{name}].startsWith({start})");
-                rule.when.push(format!("{name} in descriptor && {starts}"));
+                let (entry, there) = cel_entry(&step.key);
+                let start = cel_text(&value[..value.len() - 1]);
+                rule.when.push(format!("{there} && {entry}.startsWith({start})"));
             }
             Want::Exact(value) | Want::Pattern(value, _) => {
                 rule.matches.push((attribute.clone(), vec![value.clone()]));

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{import, imported, limitador, loads, rules};
-use crate::ImportKind;
+use crate::{Facts, ImportKind, Request, RuleSet};
 
 #[test]
 fn regular_expressions_are_lost_conditions() {
@@ -37,6 +37,28 @@ fn a_rule_that_is_about_less_than_it_was_stays_in_force() {
     assert!(yaml.contains("# Was also for: location ~ y\n"), "{yaml}");
     assert!(yaml.contains("match: { host: a, path: /x/** }"), "{yaml}");
     assert!(notes.iter().any(|note| note.contains("`location ~ y` are not limited")), "{notes:?}");
+}
+
+#[test]
+fn requests_that_lack_what_is_asked_for_are_not_counted() {
+    let applies = |condition: &str, attributes: &[(&str, &str)]| {
+        let text = format!(
+            "- {{ namespace: a, max_value: 1, seconds: 1, conditions: [\"{condition}\"] }}"
+        );
+        let (yaml, notes) = imported(limitador(None), &text);
+        let set = RuleSet::parse(&yaml).unwrap();
+        let request = Request::new("GET", "/").attributes(attributes);
+        let explained = set.explain(&Facts::new(&set, &request, None)).to_string();
+        (explained.contains("all: applies"), notes.len())
+    };
+    for condition in ["descriptors[0].p.startsWith('/a')", "descriptors[0]['p'] != 'x'"] {
+        assert_eq!(applies(condition, &[("descriptor.p", "/a/b")]), (true, 0), "{condition}");
+        assert_eq!(applies(condition, &[("descriptor.p", "x")]), (false, 0), "{condition}");
+        assert_eq!(applies(condition, &[]), (false, 0), "{condition}");
+    }
+    let either = "descriptors[0].p == 'a' || descriptors[0].q == 'b'";
+    assert_eq!(applies(either, &[("descriptor.p", "a")]), (true, 1));
+    assert_eq!(applies(either, &[]), (true, 1), "that is what the note says");
 }
 
 #[test]
@@ -75,9 +97,9 @@ fn stars_are_only_patterns_where_they_were() {
         )
     };
     assert!(envoy("a*").contains("match: { descriptor.k: a* }"));
-    let condition = "when: '\"k\" in descriptor && descriptor[\"k\"] == \"*a\"'";
+    let condition = "when: has(descriptor.k) && descriptor.k == \"*a\"";
     assert!(envoy("*a").contains(condition), "{}", envoy("*a"));
-    assert!(envoy("a*b*").contains("descriptor[\"k\"].startsWith(\"a*b\")"), "{}", envoy("a*b*"));
+    assert!(envoy("a*b*").contains("descriptor.k.startsWith(\"a*b\")"), "{}", envoy("a*b*"));
 }
 
 #[test]
