@@ -225,3 +225,22 @@ impl Keys {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate_rules::RuleSet;
+
+    #[test]
+    fn terminals_show_which_way_it_goes() {
+        let rules = |limit| {
+            RuleSet::parse(&format!("rules: [{{ name: a, key: [], limit: {limit} }}]")).unwrap()
+        };
+        let (little, much) = (rules("5/s"), rules("9/s"));
+        let stricter = text(&much.changes(&little), true);
+        assert!(stricter.contains("\u{1b}[31mstricter"), "{stricter:?}");
+        let looser = text(&little.changes(&much), true);
+        assert!(looser.contains("\u{1b}[32mlooser"), "{looser:?}");
+        assert!(!text(&little.changes(&much), false).contains('\u{1b}'));
+    }
+}
