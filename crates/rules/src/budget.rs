@@ -165,6 +165,12 @@ impl Rates {
         node: &Node,
         tiers: Option<&Tiers>,
     ) -> Option<Self> {
+        if fields.has("expires") {
+            let message = "`expires` is about slots, and this rule limits a rate";
+            let (span, label) = (fields.name_span("expires"), "beside `limit`");
+            let remedy = "leave it out, or limit what is under way at once with `concurrent: 5`";
+            reader.add(Diagnostic::error("no-slots", span, message, label, remedy));
+        }
         let shape = Shape::read(reader, fields);
         let parse = |reader: &mut Reader<'_>, node: &Node| {
             Some(reader.parsed(node, "a limit", "100/min", str::parse::<Quota>)?.value)

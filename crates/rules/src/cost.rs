@@ -172,6 +172,12 @@ impl Cost {
             reader.add(Diagnostic::error("two-costs", span, message, label, remedy));
             return None;
         }
+        if fields.has("missing") && (fields.has("expression") || fields.has("graphql")) {
+            let message = "`missing` is about an attribute, and this cost names none";
+            let span = fields.name_span("missing");
+            let remedy = "leave it out; an expression asks with `has(body.tokens) ? ... : 5`";
+            reader.add(Diagnostic::error("no-missing", span, message, "here", remedy));
+        }
         if let Some(node) = fields.get("expression") {
             let expression = reader.expression(node, "`expression`", CostExpression::parse)?;
             return Some(Self(Kind::Expression(expression)));
