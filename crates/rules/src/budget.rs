@@ -267,7 +267,7 @@ fn read_concurrent(
     node: &Node,
     tiers: Option<&Tiers>,
 ) -> Option<Budget> {
-    for other in ["burst", "algorithm", "queue", "window", "count_if", "block_for"] {
+    for other in ["burst", "algorithm", "queue", "window", "count_if", "block_for", "cost"] {
         if fields.has(other) {
             let message = format!("`{other}` says nothing about what is under way at once");
             let span = fields.name_span(other);
