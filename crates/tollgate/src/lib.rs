@@ -110,3 +110,8 @@ pub use tollgate_rules::{Mode, Outcome, Request, RuleSet};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// And so do those of the guide to rules.
+#[cfg(all(doctest, feature = "rules"))]
+#[doc = include_str!("../../../docs/rules/guide.md")]
+struct Guide;
