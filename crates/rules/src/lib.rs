@@ -3,13 +3,14 @@
 //! Reading order: [`Source`] and [`Document`] (text as a tree, each value with its place),
 //! [`Report`] (all that is wrong with it), [`Attribute`] and [`PathPattern`] (what rules speak
 //! of), [`Condition`] and [`CostExpression`] (what the rest of them cannot say), [`GraphqlCost`]
-//! (what a query costs), [`Request`] and [`Outcome`] (what is decided about).
-//! of), [`Request`] (what is decided about). Beside that way: [`format`](fn@format) (rule files in
-//! their canonical form) and [`import`] (limits of other software as rules).
 //! (what a query costs), [`Request`] and [`Outcome`] (what is decided about), [`ClientIp`] and
 //! [`Geo`] (whom it comes from, and where they are), [`RuleSet`] and [`Facts`] (which rules
 //! apply). For people: [`Rule::in_words`] (what a rule says), [`Explanation`] (why it applies),
-//! [`Changes`] (what another version changes), [`schema`] (what editors know).
+//! [`Changes`] (what another version changes), [`Case`] (what a file says of itself),
+//! [`schema`] (what editors know). Beside that way: [`format`](fn@format) (rule files in their
+//! canonical form) and [`import`] (limits of other software as rules).
+//!
+//! It counts nothing, and knows no clock: `tollgate::Engine` does that with what is read here.
 
 #![forbid(unsafe_code)]
 
