@@ -98,7 +98,7 @@ impl GraphqlCost {
 #[non_exhaustive]
 pub enum GraphqlError {
     /// More text than is looked at, or more words.
-    #[error("a query has at most {limit} bytes and 20000 words, and its variables as many bytes")]
+    #[error("a query has at most {limit} bytes and 15000 words, and its variables as many bytes")]
     TooLarge {
         /// How many bytes it may have.
         limit: usize,
