@@ -22,12 +22,12 @@ pub(super) struct Counted {
     /// How many limits a tier or an override has.
     per_tier: usize,
     /// The limits of each tier, and then those of each override.
-    limits: Box<[(Limit, Arc<Counters>)]>,
+    limits: Box<[Kept]>,
     /// How many of these are the rule's.
     own: usize,
     overridden: KeyMap,
     /// Who is being denied everything for a while.
-    blocks: Option<(Limit, Arc<Counters>)>,
+    blocks: Option<Kept>,
     /// What is under way at once, for each tier.
     slots: Box<[Slots]>,
 }
@@ -38,6 +38,10 @@ pub(super) struct Slots {
     pub(super) most: u32,
     pub(super) concurrency: Concurrency,
 }
+
+/// A limit and its counters. The limit is only looked at when rules are exchanged, and kept out of
+/// the way of those who look for counters.
+type Kept = (Box<Limit>, Arc<Counters>);
 
 /// How many can be under way at once, of all keys of a rule.
 const ROOM: usize = 1_000_000;
@@ -67,11 +71,11 @@ impl Counted {
         let (tiers, overrides) = (making.tiers(rule), old.map(|old| old.overrides()));
         let own = |(at, limit): (usize, &Limit)| {
             let same = old.and_then(|old| old.of_tier(rule, &tiers, at));
-            (limit.clone(), making.next(limit, same, old))
+            (Box::new(limit.clone()), making.next(limit, same, old))
         };
         let overriding = |limit: &Limit| {
             let same = overrides.as_ref().and_then(|old| old.get(&limit.to_string()).copied());
-            (limit.clone(), making.next(limit, same, old))
+            (Box::new(limit.clone()), making.next(limit, same, old))
         };
         let own = limits.iter().enumerate().map(own);
         let all = own.chain(rule.override_limits().iter().map(overriding)).collect();
@@ -84,7 +88,7 @@ impl Counted {
             blocks: rule.block_limit().map(|limit| {
                 let same = old.and_then(|old| old.blocks.as_ref());
                 let past = same.map(|(_, blocks)| blocks);
-                (limit.clone(), making.next(limit, same, past))
+                (Box::new(limit.clone()), making.next(limit, same, past))
             }),
             slots: making.slots(rule, old)?,
             tiers,
@@ -94,12 +98,7 @@ impl Counted {
     /// What counted until now for the limit of that number of `rule`. A tier is the same if it has
     /// the same name. Where all had one limit together, that was the limit of each; where each had
     /// its own, none of them is that of all.
-    fn of_tier(
-        &self,
-        rule: &Rule,
-        tiers: &[Box<str>],
-        number: usize,
-    ) -> Option<&(Limit, Arc<Counters>)> {
+    fn of_tier(&self, rule: &Rule, tiers: &[Box<str>], number: usize) -> Option<&Kept> {
         let each = rule.limits_per_tier();
         let tier = match (tiers.get(number / each), self.tiers.is_empty()) {
             (_, true) => 0,
@@ -111,7 +110,7 @@ impl Counted {
     }
 
     /// The limits of overrides, by what they are called.
-    fn overrides(&self) -> BTreeMap<String, &(Limit, Arc<Counters>)> {
+    fn overrides(&self) -> BTreeMap<String, &Kept> {
         self.limits[self.own..].iter().map(|known| (known.0.to_string(), known)).collect()
     }
 
@@ -165,10 +164,10 @@ impl<C: Clock> Making<'_, C> {
     fn next<P: Past + 'static>(
         &self,
         limit: &Limit,
-        same: Option<&(Limit, Arc<Counters>)>,
+        same: Option<&Kept>,
         past: Option<&Arc<P>>,
     ) -> Arc<Counters> {
-        if let Some((_, counters)) = same.filter(|(known, _)| known == limit) {
+        if let Some((_, counters)) = same.filter(|(known, _)| **known == *limit) {
             return Arc::clone(counters);
         }
         let Engine { table, seed, .. } = self.engine;

@@ -66,25 +66,24 @@ impl<C: Clock> Engine<C> {
         let facts = Facts::new(rules, &request, geo.as_ref().map(|geo| &***geo));
         let mut all: Each<Met<'_>> = Each::new();
         rules.each_matching(&facts, |number, rule| {
+            // While its own memory is under way, that of the one before has come.
+            if let Some(before) = all.last_mut() {
+                before.resolve(&facts);
+            }
             // A request that lacks a part of the key does not meet the rule.
             let Some(key) = key_hash(rule, &facts, &self.seed) else { return };
             let counted = &**active.counted(number);
             let counters = counted.counters(rule, &facts);
-            match counted.has_overrides() {
-                true => counted.prefetch(key),
-                false => counters.prefetch(key),
-            }
+            // Most keys have no limit of their own.
+            counters.prefetch(key);
+            counted.prefetch(key);
             let spending = Spending { counters, key, cost: facts.cost(rule) };
             all.push(Met { number, rule, counted, spending });
             // There are at most 100,000 rules.
             said.rules.push(number as u32);
         });
-        for met in all.iter_mut().filter(|met| met.counted.has_overrides()) {
-            let Spending { counters, key, .. } = &mut met.spending;
-            if let Some(own) = met.counted.overridden(met.rule, &facts, *key) {
-                *counters = own;
-            }
-            counters.prefetch(*key);
+        if let Some(last) = all.last_mut() {
+            last.resolve(&facts);
         }
         match active.has_only_rates() {
             true => self.ask_rates(&all, intent, said),
@@ -119,6 +118,18 @@ impl<C: Clock> Engine<C> {
 }
 
 impl Met<'_> {
+    /// Finds out whether the key has a limit of its own.
+    #[inline]
+    fn resolve(&mut self, facts: &Facts<'_>) {
+        if !self.counted.has_overrides() {
+            return;
+        }
+        if let Some(own) = self.counted.overridden(self.rule, facts, self.spending.key) {
+            self.spending.counters = own;
+            own.prefetch(self.spending.key);
+        }
+    }
+
     fn enforces(&self) -> bool {
         self.rule.mode() == Mode::Enforce
     }

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tollgate_core::{Limit, Log, Tick};
+use tollgate_core::{Log, Tick};
 use tollgate_local::{Counters, KeyHash, Past};
 
-use crate::engine::counted::Counted;
+use crate::engine::counted::{Counted, Kept};
 
 /// What a key had spent under the limits that a rule had before: it has one of them, and if it has
 /// gone from one to another, the most counts.
@@ -63,7 +63,7 @@ impl Counted {
     }
 
     /// The limits of the key: those of its override, or else those of all tiers.
-    fn present(&self, key: KeyHash) -> &[(Limit, Arc<Counters>)] {
+    fn present(&self, key: KeyHash) -> &[Kept] {
         let (own, overrides) = self.limits.split_at(self.own);
         self.overridden.get(key).map_or(own, |number| {
             let first = number as usize * self.per_tier;
