@@ -69,10 +69,15 @@ fn decide(session: &mut Session, size: usize, names: [String; 3]) -> Result<(), 
     Ok(())
 }
 
-/// What single keys have, as a rule file says it.
-pub(crate) fn overrides<'a>(keys: impl Iterator<Item = &'a str>) -> String {
+/// What single keys have, as a rule file says it: round rates, as people give.
+fn overrides<'a>(keys: impl Iterator<Item = &'a str>) -> String {
+    const MILLIONS: [u32; 24] = [
+        100, 120, 125, 150, 160, 180, 200, 225, 240, 250, 270, 300, 320, 360, 375, 400, 450, 480,
+        500, 540, 600, 640, 720, 750,
+    ];
+    let quotas = MILLIONS.iter().cycle();
     let lines: Vec<_> =
-        keys.enumerate().map(|(n, key)| format!("{key}: {}M/day", 900 + n % 99)).collect();
+        keys.zip(quotas).map(|(key, quota)| format!("{key}: {quota}M/day")).collect();
     format!(", overrides: {{ {} }}", lines.join(", "))
 }
 
