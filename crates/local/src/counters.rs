@@ -264,7 +264,7 @@ impl Counters {
     /// assert!(counters.prepare("bob".hash(&seed), 1, Tick::ZERO).is_none(), "he is new");
     /// # Ok::<(), tollgate_local::TableError>(())
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn prepare(&self, key: KeyHash, cost: u64, now: Tick) -> Option<(Decision, Prepared<'_>)> {
         match &self.home {
             Home::Table(counter) if !self.shapes => counter.prepare(key, cost, now),

@@ -60,7 +60,7 @@ impl Prepared<'_> {
 impl Counter {
     /// What would be decided about a key that has a state here. `None` if it has none, or if this
     /// thread may hold something of it: then the decision is made in another way.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn prepare(
         &self,
         key: KeyHash,
