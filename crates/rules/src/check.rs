@@ -16,6 +16,23 @@ use crate::settings::Mode;
 use crate::source::Span;
 use crate::window::Window;
 
+/// How many values of rules are compared in all: what these warnings are worth.
+struct Patience(usize);
+
+impl Patience {
+    const ALL: usize = 20_000_000;
+
+    /// What a comparison takes beside its values.
+    const EACH: usize = 10;
+
+    /// Whether two rules are still compared.
+    fn allows(&mut self, one: &Rule, other: &Rule) -> bool {
+        let effort = one.matching.effort(&other.matching) + Self::EACH;
+        self.0 = self.0.saturating_sub(effort);
+        self.0 > 0
+    }
+}
+
 /// Rules that need a database of networks, and a file that names none, are an error: they would
 /// never apply.
 pub(crate) fn check_geo(
@@ -55,13 +72,19 @@ pub(crate) fn check(reader: &mut Reader<'_>, set: &RuleSet, nodes: &[&Node]) {
             warn(reader, "rule-off", place(node, "mode"), message, "off", remedy);
         }
     }
-    check_alternatives(reader, set, nodes);
-    check_shadowed(reader, set, nodes);
-    check_chosen_keys(reader, set, nodes);
+    let mut patience = Patience(Patience::ALL);
+    check_alternatives(reader, set, nodes, &mut patience);
+    check_shadowed(reader, set, nodes, &mut patience);
+    check_chosen_keys(reader, set, nodes, &mut patience);
 }
 
 /// Alternatives before which another one always takes the request.
-fn check_alternatives(reader: &mut Reader<'_>, set: &RuleSet, nodes: &[&Node]) {
+fn check_alternatives(
+    reader: &mut Reader<'_>,
+    set: &RuleSet,
+    nodes: &[&Node],
+    patience: &mut Patience,
+) {
     let mut groups: BTreeMap<u32, Vec<(u32, usize)>> = BTreeMap::new();
     for (number, rule) in set.rules.iter().enumerate() {
         if let Some(place) = rule.alternative.filter(|_| rule.mode() != Mode::Off) {
@@ -73,7 +96,10 @@ fn check_alternatives(reader: &mut Reader<'_>, set: &RuleSet, nodes: &[&Node]) {
         group.sort_unstable();
         for (at, (_, number)) in group.iter().enumerate() {
             let rule = &set.rules[*number];
-            let takes = |(_, first): &&(u32, usize)| set.rules[*first].takes_all_of(rule);
+            let takes = |(_, first): &&(u32, usize)| {
+                let first = &set.rules[*first];
+                patience.allows(first, rule) && first.takes_all_of(rule)
+            };
             let Some((_, first)) = group[..at].iter().find(takes) else { continue };
             let first = &set.rules[*first].name;
             let message = format!("`{}` never applies: `{first}` of its group does", rule.name);
@@ -85,7 +111,12 @@ fn check_alternatives(reader: &mut Reader<'_>, set: &RuleSet, nodes: &[&Node]) {
 }
 
 /// Rules that another one, stricter and about more, always denies before.
-fn check_shadowed(reader: &mut Reader<'_>, set: &RuleSet, nodes: &[&Node]) {
+fn check_shadowed(
+    reader: &mut Reader<'_>,
+    set: &RuleSet,
+    nodes: &[&Node],
+    patience: &mut Patience,
+) {
     let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (number, rule) in set.rules.iter().enumerate() {
         if rule.mode() == Mode::Enforce && rule.alternative.is_none() {
@@ -100,7 +131,9 @@ fn check_shadowed(reader: &mut Reader<'_>, set: &RuleSet, nodes: &[&Node]) {
             let other = numbers.iter().filter(|other| *other != number).find(|other| {
                 let first = &set.rules[**other];
                 // Of two that say the same, the second is too much.
-                first.denies_before(rule) && (*other < number || !rule.denies_before(first))
+                patience.allows(first, rule)
+                    && first.denies_before(rule)
+                    && (*other < number || !rule.denies_before(first))
             });
             let Some(other) = other.map(|other| &set.rules[*other]) else { continue };
             let span = place(nodes[*number], "name");
@@ -125,17 +158,20 @@ fn check_shadowed(reader: &mut Reader<'_>, set: &RuleSet, nodes: &[&Node]) {
 }
 
 /// Keys of which clients can have as many as they like.
-fn check_chosen_keys(reader: &mut Reader<'_>, set: &RuleSet, nodes: &[&Node]) {
+fn check_chosen_keys(
+    reader: &mut Reader<'_>,
+    set: &RuleSet,
+    nodes: &[&Node],
+    patience: &mut Patience,
+) {
     let chosen = |rule: &&Rule| {
         !rule.key.parts.is_empty() && rule.key.parts.iter().all(Attribute::is_chosen_by_clients)
     };
     let bounds: Vec<&Rule> = set.rules.iter().filter(|rule| rule.bounds_clients()).collect();
-    if bounds.len() * set.rules.iter().filter(chosen).count() > MAX_COMPARED {
-        return;
-    }
     for (rule, node) in set.rules.iter().zip(nodes).filter(|(rule, _)| chosen(rule)) {
-        let is_bound = bounds.iter().any(|it| it.matching.covers(&rule.matching));
-        if rule.mode() == Mode::Off || is_bound {
+        // Of what is not compared any more nothing is said.
+        let covers = |it: &&Rule| !patience.allows(it, rule) || it.matching.covers(&rule.matching);
+        if rule.mode() == Mode::Off || bounds.iter().any(covers) {
             continue;
         }
         let part = &rule.key.parts[0];

@@ -27,6 +27,24 @@ impl Matching {
 }
 
 /// Whether each of `theirs` is covered by one of `ours`. None at all means anything.
+impl Matching {
+    /// How much there is to compare in [`covers`](Self::covers), at most.
+    pub(crate) fn effort(&self, other: &Self) -> usize {
+        let values = |matching: &Self| {
+            let others = matching.others.iter().map(|(_, patterns)| 1 + patterns.len());
+            [
+                matching.methods.len(),
+                matching.tiers.len(),
+                matching.hosts.len(),
+                matching.paths.len(),
+                others.sum(),
+            ]
+        };
+        let products = values(self).into_iter().zip(values(other)).map(|(a, b)| a * b);
+        products.sum::<usize>() + other.networks.len()
+    }
+}
+
 fn covers_all<T>(ours: &[T], theirs: &[T], covers: impl Fn(&T, &T) -> bool) -> bool {
     let covered = |their: &T| ours.iter().any(|our| covers(our, their));
     ours.is_empty() || (!theirs.is_empty() && theirs.iter().all(covered))

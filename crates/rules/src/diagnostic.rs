@@ -1,7 +1,8 @@
 //! What is wrong with a rule file: all of it, each with its place and a remedy.
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
+use crate::excerpt::Excerpt;
 use crate::source::{Place, Source, Span};
 
 /// One thing that is wrong, or probably not meant, in a rule file.
@@ -38,6 +39,9 @@ pub enum Severity {
 }
 
 impl Diagnostic {
+    /// The longest message, in characters: what a file says is repeated in part.
+    const MAX_TEXT: usize = 1_000;
+
     /// An error at a place. `label` stands below the underlined text, `remedy` says what to do.
     pub(crate) fn error(
         code: &'static str,
@@ -46,7 +50,8 @@ impl Diagnostic {
         label: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        let (message, label, remedy) = (message.into(), label.into(), remedy.into());
+        let (message, label) = (printable(message.into()), printable(label.into()));
+        let remedy = printable(remedy.into());
         Self { severity: Severity::Error, code, message, span, label, remedy }
     }
 
@@ -112,21 +117,25 @@ impl Diagnostic {
         source.place(self.span.start)
     }
 
-    fn render(&self, source: &Source, renderer: &Renderer) -> String {
+    fn render(&self, source: &Source, line: usize, renderer: &Renderer) -> String {
         let level = match self.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
         };
-        // A place within a text that is written with escapes may be within a letter of the file.
-        let text = source.text();
-        let start = text.floor_char_boundary(self.span.start);
-        let span = start..text.ceil_char_boundary(self.span.end).max(start);
-        let snippet = Snippet::source(text)
-            .path(source.name())
-            .annotation(AnnotationKind::Primary.span(span).label(self.label.as_str()));
+        let excerpt = Excerpt::of(source.text(), &self.span);
+        let label = AnnotationKind::Primary.span(excerpt.span).label(self.label.as_str());
+        let snippet = Snippet::source(excerpt.text).line_start(line).annotation(label);
         let title = level.primary_title(self.message.as_str()).id(self.code);
+        let title = match excerpt.column {
+            None => title.element(snippet.path(source.name())),
+            // The place is that in the file, not that in what is shown of it.
+            Some(column) => {
+                let origin = Origin::path(source.name()).line(line).char_column(column);
+                title.element(origin).element(snippet)
+            }
+        };
         let remedy = Group::with_title(Level::HELP.secondary_title(self.remedy.as_str()));
-        renderer.render(&[title.element(snippet), remedy])
+        renderer.render(&[title, remedy])
     }
 }
 
@@ -142,6 +151,8 @@ impl Diagnostic {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     diagnostics: Vec<Diagnostic>,
+    /// How many of them are errors.
+    errors: usize,
     /// How many more there were.
     left_out: usize,
 }
@@ -174,12 +185,30 @@ impl Report {
     /// assert!(!tollgate_rules::Report::default().has_errors());
     /// ```
     pub fn has_errors(&self) -> bool {
-        self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+        self.errors > 0
     }
 
+    /// Errors come before warnings where there is no room for both: a file with one of them is not
+    /// to be used.
     pub(crate) fn add(&mut self, diagnostic: Diagnostic) {
-        match self.diagnostics.len() < Self::MAX {
-            true => self.diagnostics.push(diagnostic),
+        let is_error = diagnostic.severity == Severity::Error;
+        let fits = self.diagnostics.len() < Self::MAX;
+        if fits {
+            self.diagnostics.push(diagnostic);
+        } else {
+            self.left_out += 1;
+            let is_warning = |it: &Diagnostic| it.severity == Severity::Warning;
+            let place = self.diagnostics.iter().rposition(is_warning).filter(|_| is_error);
+            let Some(place) = place else { return };
+            self.diagnostics[place] = diagnostic;
+        }
+        self.errors += usize::from(is_error);
+    }
+
+    /// An error that takes work to tell of: that is not done where nobody would be told.
+    pub(crate) fn add_error(&mut self, make: impl FnOnce() -> Diagnostic) {
+        match self.errors < Self::MAX {
+            true => self.add(make()),
             false => self.left_out += 1,
         }
     }
@@ -210,8 +239,16 @@ impl Report {
 
     fn rendered(&self, source: &Source, renderer: &Renderer) -> String {
         let mut text = String::new();
+        let (mut at, mut line) = (0, 1);
         for diagnostic in &self.diagnostics {
-            text.push_str(&diagnostic.render(source, renderer));
+            let start = diagnostic.span.start.min(source.text().len());
+            // In the order of the text, each line of which is counted once.
+            if start < at {
+                (at, line) = (0, 1);
+            }
+            line += lines(&source.text().as_bytes()[at..start]);
+            at = start;
+            text.push_str(&diagnostic.render(source, line, renderer));
             text.push_str("\n\n");
         }
         if self.left_out > 0 {
@@ -219,4 +256,32 @@ impl Report {
         }
         text
     }
+}
+
+fn lines(text: &[u8]) -> usize {
+    text.iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// Text for a message. It may come from a file, whose author decides neither how long a message is
+/// nor what it does to a terminal.
+fn printable(text: String) -> String {
+    let odd = |c: char| c.is_control() || is_direction(c);
+    let cut = text.char_indices().nth(Diagnostic::MAX_TEXT).map(|(at, _)| at);
+    if cut.is_none() && !text.contains(odd) {
+        return text;
+    }
+    let mut printable = String::new();
+    for c in text[..cut.unwrap_or(text.len())].chars() {
+        match odd(c) {
+            true => printable.extend(c.escape_unicode()),
+            false => printable.push(c),
+        }
+    }
+    printable.push_str(if cut.is_some() { "..." } else { "" });
+    printable
+}
+
+/// Signs that turn the direction of what follows: it would then read as something else.
+const fn is_direction(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

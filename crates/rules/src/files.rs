@@ -1,5 +1,7 @@
 //! The files that a rule file names.
 
+use std::cell::Cell;
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -98,16 +100,76 @@ impl Files for Folder {
     }
 
     fn read(&self, name: &str) -> io::Result<String> {
-        let mut text = String::new();
-        let file = std::fs::File::open(self.0.join(name))?;
-        let read = file.take(Self::MAX_BYTES + 1).read_to_string(&mut text)?;
-        if read as u64 > Self::MAX_BYTES {
-            let most = Self::MAX_BYTES >> 20;
-            return Err(io::Error::new(
-                io::ErrorKind::FileTooLarge,
-                format!("more than {most} MB"),
-            ));
+        let path = self.0.join(name);
+        // What is no file may have no end, or wait for somebody to write.
+        if !std::fs::metadata(&path)?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
         }
-        Ok(text)
+        let mut bytes = Vec::new();
+        File::open(path)?.take(Self::MAX_BYTES + 1).read_to_end(&mut bytes)?;
+        match bytes.len() as u64 > Self::MAX_BYTES {
+            true => Err(too_large("it has", Self::MAX_BYTES)),
+            false => text(bytes),
+        }
+    }
+}
+
+/// Bytes that must be text in UTF-8; the error says where they are not.
+///
+/// ```
+/// let error = tollgate_rules::text(b"rules:\n\xff".to_vec()).unwrap_err();
+/// assert_eq!(error.to_string(), "line 2 is not text in UTF-8");
+/// ```
+pub fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let message = format!("line {line} is not text in UTF-8");
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    })
+}
+
+fn too_large(who: &str, most: u64) -> io::Error {
+    let message = format!("{who} more than {} MB", most >> 20);
+    io::Error::new(io::ErrorKind::FileTooLarge, message)
+}
+
+/// Files of which only so much is read, all of them together: many rules can name one file.
+pub(crate) struct Together<'f> {
+    files: &'f dyn Files,
+    left: Cell<u64>,
+}
+
+impl<'f> Together<'f> {
+    pub(crate) const fn new(files: &'f dyn Files) -> Self {
+        Self { files, left: Cell::new(Folder::MAX_BYTES) }
+    }
+}
+
+impl Files for Together<'_> {
+    fn read(&self, name: &str) -> io::Result<String> {
+        let most = || too_large("all files that are named have together", Folder::MAX_BYTES);
+        if self.left.get() == 0 {
+            return Err(most());
+        }
+        let read = self.files.read(name);
+        let length = match &read {
+            Ok(text) => text.len() as u64,
+            // All of it was read before that was known.
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Folder::MAX_BYTES,
+            Err(_) => 0,
+        };
+        match self.left.get().checked_sub(length) {
+            Some(left) => self.left.set(left),
+            None => {
+                self.left.set(0);
+                return read.and_then(|_| Err(most()));
+            }
+        }
+        read
+    }
+
+    fn path_of(&self, name: &str) -> Option<PathBuf> {
+        self.files.path_of(name)
     }
 }

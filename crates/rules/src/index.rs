@@ -4,6 +4,8 @@
 //! an attribute. A request looks under its own path and its own values, and finds few rules but
 //! those that are about it, however many there are. Whether they are is still to be asked.
 
+use std::collections::HashMap;
+
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 
@@ -30,7 +32,7 @@ impl Index {
             uses.count(matching);
         }
         let mut index = Self { paths: Trie::new(), ..Self::default() };
-        let mut values = Vec::new();
+        let (mut values, mut places) = (Vec::new(), HashMap::new());
         for (rule, matching) in rules {
             match uses.rarest(matching) {
                 Filed::Always => index.always.push(rule),
@@ -40,8 +42,7 @@ impl Index {
                     }
                 }
                 Filed::Value(attribute, patterns) => {
-                    let known = values.iter().position(|v: &Values| v.attribute == *attribute);
-                    let at = known.unwrap_or_else(|| {
+                    let at = *places.entry(attribute).or_insert_with(|| {
                         values.push(Values::new(attribute.clone()));
                         values.len() - 1
                     });

@@ -25,6 +25,7 @@ mod covers;
 mod diagnostic;
 mod diff;
 mod document;
+mod excerpt;
 mod explain;
 mod facts;
 mod files;
@@ -70,7 +71,7 @@ pub use explain::{
     Verdict,
 };
 pub use facts::{Facts, Value};
-pub use files::{Files, Folder, NoFiles};
+pub use files::{Files, Folder, NoFiles, text};
 pub use fmt::format;
 pub use geo::{Country, CountryError, Geo, GeoError};
 pub use graphql::{GraphqlCache, GraphqlCost, GraphqlError};

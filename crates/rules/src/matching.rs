@@ -9,7 +9,7 @@ use crate::document::{Field, Node, Value};
 use crate::facts::{Facts, Value as Fact};
 use crate::networks::Networks;
 use crate::path::PathPattern;
-use crate::read::{Reader, did_you_mean};
+use crate::read::{Reader, did_you_mean, shortened};
 use crate::tiers::Tiers;
 
 /// What a request must be for a rule to apply: everything that is said here at once.
@@ -228,6 +228,9 @@ impl Matching {
     /// The most values that one field lists.
     pub(crate) const MAX_VALUES: usize = 10_000;
 
+    /// The most fields: what all of them ask is asked of every request.
+    pub(crate) const MAX_FIELDS: usize = 64;
+
     pub(crate) fn read(
         reader: &mut Reader<'_>,
         node: &Node,
@@ -237,20 +240,36 @@ impl Matching {
             reader.wrong_type(node, "`match`", "a map of what must be so: `{ path: /v1/** }`");
             return None;
         };
-        let mut matching = Self::default();
-        for field in fields {
-            matching.read_field(reader, field, tiers);
+        if fields.len() > Self::MAX_FIELDS {
+            let (is, most) = (fields.len(), Self::MAX_FIELDS);
+            let message = format!("`match` has {is} fields, and at most {most} are read");
+            let span = node.span.start..node.span.start;
+            let remedy = "ask for less, or ask for it in `when`";
+            reader.add(Diagnostic::error("bad-value", span, message, "in here", remedy));
+            return None;
         }
+        let (mut matching, mut others) = (Self::default(), Vec::new());
+        for field in fields {
+            matching.read_field(reader, field, tiers, &mut others);
+        }
+        matching.others = others.into();
         let simple = |field: &Field| matches!(field.name.as_str(), "path" | "method");
         matching.asks_path_and_method_alone = fields.iter().all(simple);
         Some(matching)
     }
 
-    fn read_field(&mut self, reader: &mut Reader<'_>, field: &Field, tiers: Option<&Tiers>) {
+    fn read_field(
+        &mut self,
+        reader: &mut Reader<'_>,
+        field: &Field,
+        tiers: Option<&Tiers>,
+        others: &mut Vec<(Attribute, Box<[Pattern]>)>,
+    ) {
         let nodes = reader.items(&field.value);
         if nodes.len() > Self::MAX_VALUES || nodes.is_empty() {
             let most = Self::MAX_VALUES;
-            let message = format!("`{}` lists {} values, not 1 to {most}", field.name, nodes.len());
+            let (name, is) = (shortened(&field.name), nodes.len());
+            let message = format!("`{name}` lists {is} values, not 1 to {most}");
             let span = field.span.clone();
             let remedy = "split the rule, or leave the field out to match everything";
             reader.add(Diagnostic::error("bad-value", span, message, "this list", remedy));
@@ -266,8 +285,7 @@ impl Matching {
             name => {
                 let Some(attribute) = other(reader, field, name) else { return };
                 let patterns = nodes.iter().filter_map(|n| pattern(reader, n)).collect();
-                let others = std::mem::take(&mut self.others);
-                self.others = others.into_iter().chain([(attribute, patterns)]).collect();
+                others.push((attribute, patterns));
             }
         }
     }
@@ -278,7 +296,7 @@ fn other(reader: &mut Reader<'_>, field: &Field, name: &str) -> Option<Attribute
         Ok(attribute) => Some(attribute),
         Err(error) => {
             let remedy = did_you_mean(name, &SPECIAL);
-            let message = format!("`match` has no field `{name}`");
+            let message = format!("`match` has no field `{}`", shortened(name));
             let remedy = remedy.unwrap_or_else(|| format!("{error}; {}", error.remedy()));
             let span = field.span.clone();
             reader.add(Diagnostic::error("unknown-field", span, message, "not a field", remedy));
@@ -291,7 +309,7 @@ fn pattern(reader: &mut Reader<'_>, node: &Node) -> Option<Pattern> {
     let text = reader.text(node, "a value to match")?;
     let inner = text.get(1..text.len().saturating_sub(1)).unwrap_or_default();
     if inner.contains('*') || (text.len() > 1 && text.starts_with('*') && text.ends_with('*')) {
-        let message = format!("`{text}` has a star in the middle or two of them");
+        let message = format!("`{}` has a star in the middle or two of them", shortened(text));
         let remedy = "a star stands at the end or at the beginning; use `when` for the rest";
         let span = node.span.clone();
         reader.add(Diagnostic::error("bad-value", span, message, "this value", remedy));
@@ -344,8 +362,7 @@ fn tier(reader: &mut Reader<'_>, node: &Node, tiers: Option<&Tiers>) -> Option<u
     };
     let found = tiers.named(name);
     if found.is_none() {
-        let known: Vec<Box<str>> = tiers.names().map(Into::into).collect();
-        reader.unknown_tier(node, name, &known);
+        reader.unknown_tier(node, name, tiers.known());
     }
     found
 }

@@ -150,6 +150,10 @@ impl Networks {
     }
 
     /// Whether all addresses of `other` are in one of these.
+    pub(crate) const fn len(&self) -> usize {
+        self.v4.len() + self.v6.len()
+    }
+
     pub(crate) fn covers(&self, other: &Self) -> bool {
         let v4 = other.v4.iter().all(|range| within(&self.v4, range));
         v4 && other.v6.iter().all(|range| within(&self.v6, range))
@@ -158,7 +162,9 @@ impl Networks {
 
 /// Whether one of the ranges holds this one. Ranges that only hold it together do not count.
 fn within<T: Ord + Copy>(ranges: &[Range<T>], (first, last): &Range<T>) -> bool {
-    ranges.iter().any(|(low, high)| low <= first && last <= high)
+    // They are sorted, and none is within another: of those that begin before, the last ends last.
+    let before = ranges.partition_point(|(low, _)| low <= first);
+    before.checked_sub(1).is_some_and(|at| *last <= ranges[at].1)
 }
 
 /// The IPv4 network for one that is written as an IPv6 network.

@@ -1,6 +1,7 @@
 //! Limits of single keys: what somebody was promised beyond a rule's own limit.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use tollgate_core::{Limit, Quota};
 
@@ -100,6 +101,8 @@ struct Building {
     text: String,
     entries: Vec<Entry>,
     quotas: Vec<Quota>,
+    /// The same, to find their numbers by.
+    numbers: HashMap<Quota, u16>,
     /// The text of the last quota and its number: files repeat themselves.
     known: std::collections::BTreeMap<Box<str>, u16>,
 }
@@ -122,6 +125,7 @@ impl Lines<'_, '_> {
         let text = match files.read(name) {
             Ok(text) => text,
             Err(error) => {
+                let name = shortened(name);
                 let message = format!("the overrides in `{name}` cannot be read: {error}");
                 let remedy =
                     "name a file beside the rule file, with lines like `acme-corp,50000/min`";
@@ -136,6 +140,8 @@ impl Lines<'_, '_> {
                 return None;
             }
         };
+        // Spreadsheets write a mark before the first key, which is not part of it.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -189,9 +195,9 @@ impl Lines<'_, '_> {
             return Ok(*known);
         }
         let quota: Quota = text.parse().map_err(|error| format!("{error}"))?;
-        let quotas = &mut self.overrides.quotas;
-        let number = match quotas.iter().position(|known| *known == quota) {
-            Some(number) => number,
+        let Building { quotas, numbers, .. } = &mut self.overrides;
+        let number = match numbers.get(&quota) {
+            Some(number) => *number,
             None if quotas.len() == Overrides::MAX_QUOTAS => {
                 return Err(format!(
                     "there are more than {} different limits",
@@ -200,12 +206,13 @@ impl Lines<'_, '_> {
             }
             None => {
                 self.rates.shape.limits(quota).map_err(|error| error.to_string())?;
+                // At most 4096.
+                let number = u16::try_from(quotas.len()).unwrap_or(u16::MAX);
                 quotas.push(quota);
-                quotas.len() - 1
+                numbers.insert(quota, number);
+                number
             }
         };
-        // At most 4096.
-        let number = u16::try_from(number).unwrap_or(u16::MAX);
         if self.overrides.known.len() < Overrides::MAX_QUOTAS * 2 {
             self.overrides.known.insert(text.into(), number);
         }

@@ -67,6 +67,11 @@ impl<'r> Reader<'r> {
         self.report.add(diagnostic);
     }
 
+    /// See [`Report::add_error`].
+    pub(crate) fn add_error(&mut self, make: impl FnOnce() -> Diagnostic) {
+        self.report.add_error(make);
+    }
+
     /// The fields of `what`, all of which must be known.
     pub(crate) fn fields<'n>(
         &mut self,
@@ -88,11 +93,13 @@ impl<'r> Reader<'r> {
     }
 
     fn unknown_field(&mut self, field: &Field, what: &str, known: &[&str]) {
-        let message = format!("{what} has no field `{}`", field.name);
-        let remedy = did_you_mean(&field.name, known)
-            .unwrap_or_else(|| format!("the fields are {}", listed(known)));
-        let span = field.span.clone();
-        self.add(Diagnostic::error("unknown-field", span, message, "not a field", remedy));
+        self.add_error(|| {
+            let message = format!("{what} has no field `{}`", shortened(&field.name));
+            let remedy = did_you_mean(&field.name, known)
+                .unwrap_or_else(|| format!("the fields are {}", listed(known)));
+            let span = field.span.clone();
+            Diagnostic::error("unknown-field", span, message, "not a field", remedy)
+        });
     }
 
     /// The text of a value; numbers are text as well.
@@ -232,12 +239,14 @@ impl<'r> Reader<'r> {
         if let Some((_, value)) = choices.iter().find(|(name, _)| *name == text) {
             return Some(At::new(*value, &node.span));
         }
-        let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
-        let message = format!("there is no {what} `{text}`");
-        let remedy = did_you_mean(text, &names)
-            .unwrap_or_else(|| format!("choose one of {}", listed(&names)));
-        let span = node.span.clone();
-        self.add(Diagnostic::error("unknown-choice", span, message, "not a choice", remedy));
+        self.add_error(|| {
+            let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
+            let message = format!("there is no {what} `{}`", shortened(text));
+            let remedy = did_you_mean(text, &names)
+                .unwrap_or_else(|| format!("choose one of {}", listed(&names)));
+            let span = node.span.clone();
+            Diagnostic::error("unknown-choice", span, message, "not a choice", remedy)
+        });
         None
     }
 
@@ -290,11 +299,18 @@ pub(crate) fn listed(words: &[&str]) -> String {
     quoted.join(", ")
 }
 
-/// A question about the nearest of the known words, if any is near.
+/// A question about the nearest of the known words, if any is near. Only the first few hundred
+/// that can be are compared, which takes the product of the lengths.
 pub(crate) fn did_you_mean(word: &str, known: &[&str]) -> Option<String> {
-    let distance = |known: &&str| strsim::damerau_levenshtein(word, known);
-    let nearest = known.iter().copied().min_by_key(distance)?;
-    let near = distance(&nearest) <= 1 + nearest.len() / 4 || nearest.starts_with(word);
+    const MAX_COMPARED: usize = 256;
+    let most = |known: &str| 1 + known.len() / 4;
+    let can_be =
+        |known: &&str| known.len().abs_diff(word.len()) <= most(known) || known.starts_with(word);
+    let distance = |known: &&str| strsim::osa_distance(word, known);
+    let short = word.len() <= 2 * Reader::MAX_NAME;
+    let known = known.iter().copied().filter(|known| short && can_be(known));
+    let nearest = known.take(MAX_COMPARED).min_by_key(distance)?;
+    let near = distance(&nearest) <= most(nearest) || nearest.starts_with(word);
     near.then(|| format!("did you mean `{nearest}`?"))
 }
 

@@ -55,7 +55,8 @@ pub(crate) fn read_file(
     let (rules, nodes) = read_rules(reader, node, &around)?;
     let tests = match fields.get("tests") {
         Some(node) => {
-            let rules = Rules { tiers: tiers.as_ref(), rules: &rules };
+            let names = rules.iter().map(Rule::name).collect();
+            let rules = Rules { tiers: tiers.as_ref(), rules: &names };
             read_cases(reader, node, rules, files)
         }
         None => Vec::new(),
@@ -100,8 +101,16 @@ fn read_rules<'n>(
     around: &Around<'_>,
 ) -> Option<(Vec<Rule>, Vec<&'n Node>)> {
     let nodes = reader.list(node, "`rules`")?;
+    let mut count = 0;
+    for node in nodes {
+        count += written(node);
+        if count > RuleSet::MAX_RULES {
+            too_many(reader, node, RuleSet::MAX_RULES, "rules");
+            return None;
+        }
+    }
     let (mut rules, mut read) = (Vec::new(), Vec::new());
-    let mut groups = 0;
+    let (mut groups, mut limits, mut counted) = (0, 0, 0);
     for node in nodes {
         if let Some(members) = group(reader, node) {
             let Some((members, alternatives)) = members else { continue };
@@ -118,16 +127,33 @@ fn read_rules<'n>(
             rules.extend(Rule::read(reader, node, around));
             read.resize(rules.len(), node);
         }
-        if rules.len() > RuleSet::MAX_RULES {
-            let message = format!("there are more than {} rules", RuleSet::MAX_RULES);
-            let remedy = "give keys limits of their own with `overrides` instead of a rule each";
-            let span = node.span.start..node.span.start;
-            reader.add(Diagnostic::error("too-many-rules", span, message, "from here", remedy));
+        let new = rules.get(counted..).unwrap_or_default().iter();
+        limits += new.map(|rule| rule.limits().len() + rule.override_limits().len()).sum::<usize>();
+        counted = rules.len();
+        if limits > RuleSet::MAX_LIMITS {
+            too_many(reader, node, RuleSet::MAX_LIMITS, "limits");
             return None;
         }
     }
     check_names(reader, &rules, &read);
     Some((rules, read))
+}
+
+/// How many rules these are, before anybody reads them.
+fn written(node: &Node) -> usize {
+    let Value::Map(fields) = &node.value else { return 1 };
+    let rules = fields.iter().find(|field| field.name == "rules");
+    match rules.map(|field| &field.value.value) {
+        Some(Value::List(nodes)) => nodes.len(),
+        _ => 1,
+    }
+}
+
+fn too_many(reader: &mut Reader<'_>, node: &Node, most: usize, what: &str) {
+    let message = format!("there are more than {most} {what}");
+    let remedy = "give keys limits of their own with `overrides` instead of a rule each";
+    let span = node.span.start..node.span.start;
+    reader.add(Diagnostic::error("too-many-rules", span, message, "from here", remedy));
 }
 
 fn check_names(reader: &mut Reader<'_>, rules: &[Rule], nodes: &[&Node]) {

@@ -7,7 +7,7 @@ use crate::client_ip::ClientIp;
 use crate::diagnostic::Report;
 use crate::document::Document;
 use crate::facts::Facts;
-use crate::files::{Files, NoFiles};
+use crate::files::{Files, NoFiles, Together};
 use crate::geo::Geo;
 use crate::index::{BY_PATH, Candidates, Index};
 use crate::read::Reader;
@@ -53,6 +53,10 @@ impl RuleSet {
     /// The most rules of a file.
     pub const MAX_RULES: usize = 100_000;
 
+    /// The most limits of all rules: one for each tier, for each that overrides have, and for each
+    /// day that a month can begin on.
+    pub const MAX_LIMITS: usize = 1_000_000;
+
     /// Reads and checks a rule file. The report has everything that is wrong with it; warnings
     /// alone do not keep it from being used, and are [kept](Self::warnings).
     ///
@@ -65,7 +69,7 @@ impl RuleSet {
     pub fn read(source: &Source, files: &dyn Files) -> Result<Self, Report> {
         let document = Document::parse(source)?;
         let mut report = Report::default();
-        let set = read_file(&mut Reader::new(&mut report), document.root(), files);
+        let set = read_file(&mut Reader::new(&mut report), document.root(), &Together::new(files));
         report.sort();
         match set {
             Some(set) if !report.has_errors() => Ok(Self { warnings: report, ..set }),
@@ -235,7 +239,8 @@ impl RuleSet {
             let number = *candidate & !BY_PATH;
             let rule = &self.rules[number as usize];
             let Some(place) = rule.alternative else { continue };
-            let known = best.iter_mut().find(|(known, _)| known.group == place.group);
+            // The rules of a group stand together, and candidates in the order of rules.
+            let known = best.last_mut().filter(|(known, _)| known.group == place.group);
             if known.as_ref().is_some_and(|(known, _)| known.rank < place.rank)
                 || !rule.applies(facts)
             {
@@ -249,7 +254,7 @@ impl RuleSet {
         candidates.retain(|candidate| {
             let number = *candidate & !BY_PATH;
             let alternative = self.rules[number as usize].alternative.is_some();
-            !alternative || best.iter().any(|(_, best)| *best == number)
+            !alternative || best.binary_search_by_key(&number, |(_, best)| *best).is_ok()
         });
     }
 }

@@ -207,13 +207,7 @@ impl Settings {
                 None => usual.deny.clone(),
             },
             warn_at: match fields.get("warn_at") {
-                Some(node) => {
-                    let nodes = reader.items(node);
-                    let mut levels: Vec<u8> =
-                        nodes.iter().filter_map(|node| percentage(reader, node)).collect();
-                    levels.sort_unstable();
-                    levels.into()
-                }
+                Some(node) => levels(reader, fields, node),
                 None => usual.warn_at.clone(),
             },
         }
@@ -229,6 +223,21 @@ fn chosen<T: Copy>(
 ) -> T {
     let Some(node) = fields.get(name) else { return usual };
     reader.choice(node, name, choices).map_or(usual, |chosen| chosen.value)
+}
+
+/// When clients are warned.
+fn levels(reader: &mut Reader<'_>, fields: &Fields<'_>, node: &Node) -> Box<[u8]> {
+    const MAX: usize = 100;
+    let nodes = reader.items(node);
+    if nodes.len() > MAX {
+        let message = format!("`warn_at` has {} percentages, not 1 to {MAX}", nodes.len());
+        let (span, remedy) = (fields.name_span("warn_at"), "keep a few of them");
+        reader.add(Diagnostic::error("bad-value", span, message, "this list", remedy));
+        return Box::default();
+    }
+    let mut levels: Vec<u8> = nodes.iter().filter_map(|node| percentage(reader, node)).collect();
+    levels.sort_unstable();
+    levels.into()
 }
 
 fn percentage(reader: &mut Reader<'_>, node: &Node) -> Option<u8> {

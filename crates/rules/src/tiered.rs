@@ -45,9 +45,8 @@ impl Reader<'_> {
             match tiers.named(&field.name) {
                 Some(tier) => values[tier] = value,
                 None => {
-                    let known: Vec<Box<str>> = tiers.names().map(Into::into).collect();
                     let name = Node { span: field.span.clone(), value: Value::Null };
-                    self.unknown_tier(&name, &field.name, &known);
+                    self.unknown_tier(&name, &field.name, tiers.known());
                     good = false;
                 }
             }

@@ -3,7 +3,7 @@
 use crate::attribute::Attribute;
 use crate::diagnostic::Diagnostic;
 use crate::document::Node;
-use crate::read::{Fields, Reader, did_you_mean, listed};
+use crate::read::{Fields, Reader, did_you_mean, listed, shortened};
 
 /// The plans that requests are on, and where a request says which.
 ///
@@ -79,6 +79,10 @@ impl Tiers {
     }
 
     /// Which tier has exactly this name.
+    pub(crate) const fn known(&self) -> &[Box<str>] {
+        &self.known
+    }
+
     pub(crate) fn named(&self, name: &str) -> Option<usize> {
         self.known.iter().position(|known| **known == *name)
     }
@@ -89,8 +93,10 @@ impl Tiers {
         let fields = reader.fields(node, "`tiers`", &Self::FIELDS)?;
         let from = Self::read_from(reader, &fields);
         let known = Self::read_known(reader, &fields);
-        let other = Self::read_else(reader, &fields, known.as_deref().unwrap_or_default());
-        Some(Self { from: from?, known: known?, other: other? })
+        // What is not among tiers that are no good may well be among those that are meant.
+        let known = known?;
+        let other = Self::read_else(reader, &fields, &known);
+        Some(Self { from: from?, known, other: other? })
     }
 
     fn read_from(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Attribute> {
@@ -111,6 +117,13 @@ impl Tiers {
         let remedy = "list the plans: `known: [free, pro]`";
         let node = reader.required(fields, "`tiers`", "known", remedy)?;
         let nodes = reader.list(node, "`known`")?;
+        if nodes.is_empty() || nodes.len() > Self::MAX {
+            let message =
+                format!("there are {} tiers, and there must be 1 to {}", nodes.len(), Self::MAX);
+            let span = fields.name_span("known");
+            reader.add(Diagnostic::error("bad-value", span, message, "this list", remedy));
+            return None;
+        }
         let mut known: Vec<Box<str>> = Vec::new();
         for node in nodes {
             let name = reader.name(node, "a tier")?;
@@ -121,13 +134,6 @@ impl Tiers {
                 reader.add(Diagnostic::error("duplicate", span, message, "again", remedy));
             }
             known.push(name.into());
-        }
-        if known.is_empty() || known.len() > Self::MAX {
-            let message =
-                format!("there are {} tiers, and there must be 1 to {}", known.len(), Self::MAX);
-            let span = node.span.clone();
-            reader.add(Diagnostic::error("bad-value", span, message, "this list", remedy));
-            return None;
         }
         Some(known.into())
     }
@@ -150,11 +156,13 @@ impl Tiers {
 
 impl Reader<'_> {
     pub(crate) fn unknown_tier(&mut self, node: &Node, name: &str, known: &[Box<str>]) {
-        let names: Vec<_> = known.iter().map(|name| &**name).collect();
-        let message = format!("there is no tier `{name}`");
-        let remedy = did_you_mean(name, &names)
-            .unwrap_or_else(|| format!("the tiers are {}", listed(&names)));
-        let span = node.span.clone();
-        self.add(Diagnostic::error("unknown-tier", span, message, "not a tier", remedy));
+        self.add_error(|| {
+            let names: Vec<_> = known.iter().map(|name| &**name).collect();
+            let message = format!("there is no tier `{}`", shortened(name));
+            let remedy = did_you_mean(name, &names)
+                .unwrap_or_else(|| format!("the tiers are {}", listed(&names)));
+            let span = node.span.clone();
+            Diagnostic::error("unknown-tier", span, message, "not a tier", remedy)
+        });
     }
 }

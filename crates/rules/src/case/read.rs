@@ -1,5 +1,6 @@
 //! Reading tests.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::case::{Case, Comparison, Expect, Given, Step};
@@ -8,7 +9,6 @@ use crate::document::{Document, Node, Value};
 use crate::files::Files;
 use crate::read::{Fields, Reader, did_you_mean, shortened};
 use crate::request_line::{RequestLine, RequestLineError};
-use crate::rule::Rule;
 use crate::source::{Source, Span};
 use crate::tiers::Tiers;
 
@@ -16,7 +16,7 @@ use crate::tiers::Tiers;
 #[derive(Clone, Copy)]
 pub(crate) struct Rules<'a> {
     pub(crate) tiers: Option<&'a Tiers>,
-    pub(crate) rules: &'a [Rule],
+    pub(crate) rules: &'a BTreeSet<&'a str>,
 }
 
 /// The tests of a file: a list of them, or the names of files with such lists, or both.
@@ -26,22 +26,24 @@ pub(crate) fn read_cases(
     rules: Rules<'_>,
     files: &dyn Files,
 ) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for node in reader.items(node) {
+    let (mut cases, mut counted, mut requests) = (Vec::new(), 0, 0);
+    for (number, node) in reader.items(node).iter().enumerate() {
         match &node.value {
             Value::Text(name) => read_tests_file(reader, node, name, rules, files, &mut cases),
             _ => cases.extend(Case::read(reader, node, rules)),
         }
-        if too_many(reader, node, &cases) {
+        requests += cases[counted..].iter().map(Case::requests).sum::<u64>();
+        counted = cases.len();
+        // Also those that are no good are read in vain only so often.
+        if too_many(reader, node, counted.max(number), requests) {
             break;
         }
     }
     cases
 }
 
-fn too_many(reader: &mut Reader<'_>, node: &Node, cases: &[Case]) -> bool {
-    let requests: u64 = cases.iter().map(Case::requests).sum();
-    let message = match (cases.len() > Case::MAX, requests > Case::MAX_REQUESTS) {
+fn too_many(reader: &mut Reader<'_>, node: &Node, cases: usize, requests: u64) -> bool {
+    let message = match (cases > Case::MAX, requests > Case::MAX_REQUESTS) {
         (true, _) => format!("there are more than {} tests", Case::MAX),
         (_, true) => format!("tests make more than {} requests", Case::MAX_REQUESTS),
         _ => return false,
@@ -257,7 +259,7 @@ impl Expect {
     pub(crate) const FIELDS: [&str; 7] =
         ["allowed", "denied", "denied_by", "retry_after", "remaining", "delay", "warning"];
 
-    fn read(reader: &mut Reader<'_>, node: &Node, rules: &[Rule]) -> Option<Self> {
+    fn read(reader: &mut Reader<'_>, node: &Node, rules: &BTreeSet<&str>) -> Option<Self> {
         let fields = reader.fields(node, "`expect`", &Self::FIELDS)?;
         let mut compared = |name: &str| {
             let Some(node) = fields.get(name) else { return Some(None) };
@@ -291,16 +293,18 @@ impl Expect {
     }
 }
 
-fn known_rule(reader: &mut Reader<'_>, node: &Node, rules: &[Rule]) -> Option<Box<str>> {
+fn known_rule(reader: &mut Reader<'_>, node: &Node, rules: &BTreeSet<&str>) -> Option<Box<str>> {
     let name = reader.text(node, "`denied_by`")?;
-    if rules.iter().any(|rule| rule.name() == name) {
+    if rules.contains(name) {
         return Some(name.into());
     }
-    let names: Vec<_> = rules.iter().map(Rule::name).collect();
-    let message = format!("there is no rule `{}`", shortened(name));
-    let remedy =
-        did_you_mean(name, &names).unwrap_or_else(|| "name a rule of this file".to_owned());
-    let span = node.span.clone();
-    reader.add(Diagnostic::error("unknown-rule", span, message, "not a rule", remedy));
+    reader.add_error(|| {
+        let names: Vec<_> = rules.iter().copied().collect();
+        let message = format!("there is no rule `{}`", shortened(name));
+        let remedy =
+            did_you_mean(name, &names).unwrap_or_else(|| "name a rule of this file".to_owned());
+        let span = node.span.clone();
+        Diagnostic::error("unknown-rule", span, message, "not a rule", remedy)
+    });
     None
 }

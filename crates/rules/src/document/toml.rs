@@ -51,7 +51,12 @@ fn syntax(text: &str, error: &toml::de::Error) -> Diagnostic {
     let span = error.span().unwrap_or(text.len()..text.len());
     let end = text.floor_char_boundary(span.end);
     let span = text.floor_char_boundary(span.start).min(end)..end;
-    let message = format!("this cannot be read as TOML: {}", error.message());
+    // The parser has its own bound, and two ways to say so.
+    if error.message().contains("recurs") {
+        return too_deep(span);
+    }
+    let reason = error.message().replace('\n', ", ");
+    let message = format!("this cannot be read as TOML: {reason}");
     let remedy = "mend the syntax; what follows it was not looked at";
     Diagnostic::error("syntax", span, message, "here", remedy)
 }
