@@ -26,10 +26,14 @@ pub(crate) fn read(file: &str) -> Result<Source, Error> {
 }
 
 fn read_text(from: impl Read) -> io::Result<String> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     // One byte more than is allowed: whoever reads the text then says that it is too much.
-    from.take(Source::MAX_BYTES as u64 + 1).read_to_string(&mut text)?;
-    Ok(text)
+    from.take(Source::MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    match bytes.len() > Source::MAX_BYTES {
+        // The end may be half a character, which is not what is wrong with it.
+        true => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        false => tollgate_rules::text(bytes),
+    }
 }
 
 /// The rules of a file. Files that it names are looked for beside it.

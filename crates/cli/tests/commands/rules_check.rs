@@ -89,3 +89,23 @@ fn toml_and_json_are_rule_files_too() {
         tollgate(&["rules", "check", &file]).ends(0).prints(&["\na\n  5 per 1 s, at most 5"]);
     }
 }
+
+#[test]
+fn bytes_that_are_no_text_are_named_with_their_file_and_line() {
+    let folder = Folder::new();
+    let file = folder.write("rules.yaml", "");
+    std::fs::write(&file, b"rules:\n- name: \xff\n").unwrap();
+    let said = format!("{file} cannot be read: line 2 is not text in UTF-8");
+    for command in ["check", "fmt", "test"] {
+        tollgate(&["rules", command, &file]).ends(2).notes(&[&said]);
+    }
+}
+
+#[test]
+fn a_file_that_is_too_large_is_not_called_no_text() {
+    let folder = Folder::new();
+    // The limit is in the middle of a character.
+    let file = folder.write("rules.yaml", &"\u{20ac}".repeat((64 << 20) / 3 + 1));
+    let run = tollgate(&["rules", "check", &file]).ends(1);
+    run.notes(&["the file has 64 MB, and at most 64 MB are read"]);
+}
