@@ -1,0 +1,5 @@
+//! Fuzz targets of Tollgate. CONTRIBUTING.md says how to run them.
+
+#![forbid(unsafe_code)]
+
+pub mod targets;
