@@ -4,7 +4,7 @@
 //! an attribute. A request looks under its own path and its own values, and finds few rules but
 //! those that are about it, however many there are. Whether they are is still to be asked.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use hashbrown::HashTable;
 use smallvec::SmallVec;
@@ -32,7 +32,7 @@ impl Index {
             uses.count(matching);
         }
         let mut index = Self { paths: Trie::new(), ..Self::default() };
-        let (mut values, mut places) = (Vec::new(), HashMap::new());
+        let (mut values, mut places) = (Vec::new(), BTreeMap::new());
         for (rule, matching) in rules {
             match uses.rarest(matching) {
                 Filed::Always => index.always.push(rule),
@@ -42,7 +42,7 @@ impl Index {
                     }
                 }
                 Filed::Value(attribute, patterns) => {
-                    let at = *places.entry(attribute).or_insert_with(|| {
+                    let at = *places.entry(attribute.to_string()).or_insert_with(|| {
                         values.push(Values::new(attribute.clone()));
                         values.len() - 1
                     });
@@ -90,8 +90,8 @@ enum Filed<'r> {
 /// How many rules ask for the same.
 #[derive(Default)]
 struct Uses {
-    paths: std::collections::BTreeMap<String, usize>,
-    values: std::collections::BTreeMap<(String, Box<str>), usize>,
+    paths: BTreeMap<String, usize>,
+    values: BTreeMap<(String, Box<str>), usize>,
 }
 
 impl Uses {

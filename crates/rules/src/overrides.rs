@@ -1,7 +1,7 @@
 //! Limits of single keys: what somebody was promised beyond a rule's own limit.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use tollgate_core::{Limit, Quota};
 
@@ -102,9 +102,9 @@ struct Building {
     entries: Vec<Entry>,
     quotas: Vec<Quota>,
     /// The same, to find their numbers by.
-    numbers: HashMap<Quota, u16>,
+    numbers: BTreeMap<String, u16>,
     /// The text of the last quota and its number: files repeat themselves.
-    known: std::collections::BTreeMap<Box<str>, u16>,
+    known: BTreeMap<Box<str>, u16>,
 }
 
 struct Lines<'l, 'r> {
@@ -196,7 +196,7 @@ impl Lines<'_, '_> {
         }
         let quota: Quota = text.parse().map_err(|error| format!("{error}"))?;
         let Building { quotas, numbers, .. } = &mut self.overrides;
-        let number = match numbers.get(&quota) {
+        let number = match numbers.get(&quota.to_string()) {
             Some(number) => *number,
             None if quotas.len() == Overrides::MAX_QUOTAS => {
                 return Err(format!(
@@ -209,7 +209,7 @@ impl Lines<'_, '_> {
                 // At most 4096.
                 let number = u16::try_from(quotas.len()).unwrap_or(u16::MAX);
                 quotas.push(quota);
-                numbers.insert(quota, number);
+                numbers.insert(quota.to_string(), number);
                 number
             }
         };

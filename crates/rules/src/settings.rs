@@ -1,5 +1,7 @@
 //! How a rule is kept and answered: what `defaults` can say for all rules.
 
+use std::sync::Arc;
+
 use crate::diagnostic::Diagnostic;
 use crate::document::Node;
 use crate::read::{Fields, Reader};
@@ -124,9 +126,9 @@ pub struct Deny {
     /// The status.
     pub status: u16,
     /// What it says, with `{retry_after}`, `{limit}` and `{rule}` filled in.
-    pub message: Option<Box<str>>,
+    pub message: Option<Arc<str>>,
     /// A whole body in place of the usual one, with the same filled in.
-    pub body: Option<Box<str>>,
+    pub body: Option<Arc<str>>,
 }
 
 impl Default for Deny {
@@ -294,7 +296,7 @@ impl Deny {
     }
 }
 
-fn read_text(reader: &mut Reader<'_>, node: &Node) -> Option<Box<str>> {
+fn read_text(reader: &mut Reader<'_>, node: &Node) -> Option<Arc<str>> {
     let text = reader.text(node, "a text")?;
     let most = Deny::MAX_TEXT;
     let control = text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t'));

@@ -142,3 +142,29 @@ fn paths_have_few_segments() {
         }
     }
 }
+
+#[test]
+fn what_rules_have_in_common_is_there_once() {
+    let text = "x".repeat(16 << 10);
+    let rules = "{ name: a, key: [], limit: 5/s }, { name: b, key: [], limit: 6/s }";
+    let set =
+        RuleSet::parse(&format!("defaults: {{ deny: {{ body: {text} }} }}\nrules: [{rules}]"));
+    let set = set.unwrap();
+    let body = |at: usize| set.rules()[at].deny().body.clone().unwrap();
+    assert!(std::sync::Arc::ptr_eq(&body(0), &body(1)));
+}
+
+#[test]
+fn limits_of_all_rules_are_bounded() {
+    let tiers: String = (0..256).map(|at| format!("t{at}, ")).collect();
+    let limits: String = (0..256).map(|at| format!("t{at}: 5/month, ")).collect();
+    let rule = |at: usize| {
+        let window = "window: {calendar: month, timezone: UTC, anchor: user}";
+        format!("- {{name: r{at}, key: [], limit: {{{limits}}}, {window}}}\n")
+    };
+    let rules: String = (0..130).map(rule).collect();
+    let text = format!("tiers: {{from: user, known: [{tiers}], else: t0}}\nrules:\n{rules}");
+    let (codes, shown) = refused("a.yaml", text);
+    assert_eq!(codes, ["too-many-rules"]);
+    assert!(shown.contains("more than 1000000 limits"), "{shown}");
+}
