@@ -101,7 +101,10 @@ pub fn imported(bytes: &[u8]) {
     let limitador = ImportKind::Limitador { namespace: None };
     for kind in [ImportKind::Envoy, limitador, ImportKind::Nginx] {
         match import(kind, "other", text) {
-            Ok(imported) => drop(imported),
+            Ok(imported) => {
+                let rules = RuleSet::parse(&imported.yaml);
+                assert!(rules.is_ok(), "{}{}", imported.yaml, rules.unwrap_err());
+            }
             Err(error) => assert!(!error.to_string().is_empty()),
         }
     }

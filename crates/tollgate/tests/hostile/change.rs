@@ -68,7 +68,10 @@ impl Change {
                 match self {
                     Self::DuplicateLine => lines.insert(b, lines[a].clone()),
                     Self::DeleteLine => drop(lines.remove(a)),
-                    Self::Repeat(times) => lines[a] = lines[a].repeat(times),
+                    Self::Repeat(times) => {
+                        let most = MAX_LENGTH / lines[a].len().max(1);
+                        lines[a] = lines[a].repeat(times.min(most).max(1));
+                    }
                     _ => lines.swap(a, b),
                 }
                 *bytes = lines.concat();
@@ -91,6 +94,9 @@ fn pieces(bytes: &[u8], signs: &[u8]) -> Vec<Vec<u8>> {
     }
     pieces
 }
+
+/// The longest line that repeating makes: it may be repeated again.
+const MAX_LENGTH: usize = 16 << 10;
 
 const WORDS: &[&str] = &[
     "",
