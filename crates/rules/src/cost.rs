@@ -26,15 +26,16 @@ use crate::read::{Fields, Reader};
 /// # Ok::<(), tollgate_rules::LoadError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cost(Kind);
+pub struct Cost {
+    kind: Kind,
+    /// What it is if nothing says it, or nobody can make sense of what does.
+    missing: u64,
+}
 
 #[derive(Clone, Debug)]
 enum Kind {
     Fixed(u64),
-    Attribute {
-        attribute: Attribute,
-        missing: u64,
-    },
+    Attribute(Attribute),
     Expression(CostExpression),
     /// What the query in `body.query` costs, with `body.operationName` and `body.variables`.
     Graphql(GraphqlCost, Arc<GraphqlCache>),
@@ -45,10 +46,7 @@ impl PartialEq for Kind {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Fixed(a), Self::Fixed(b)) => a == b,
-            (
-                Self::Attribute { attribute: a, missing: x },
-                Self::Attribute { attribute: b, missing: y },
-            ) => a == b && x == y,
+            (Self::Attribute(a), Self::Attribute(b)) => a == b,
             (Self::Expression(a), Self::Expression(b)) => a == b,
             (Self::Graphql(a, _), Self::Graphql(b, _)) => a == b,
             _ => false,
@@ -99,7 +97,7 @@ impl CostError {
 }
 
 impl Cost {
-    pub(crate) const ONE: Self = Self(Kind::Fixed(1));
+    pub(crate) const ONE: Self = Self { kind: Kind::Fixed(1), missing: 1 };
 
     /// What this request spends.
     ///
@@ -112,37 +110,48 @@ impl Cost {
     /// ```
     #[inline]
     pub fn of(&self, facts: &Facts<'_>) -> Result<u64, CostError> {
-        match &self.0 {
+        match &self.kind {
             Kind::Fixed(cost) => Ok(*cost),
-            Kind::Attribute { attribute, missing } => match facts.plain_value(attribute) {
-                Some(Value::Text(text)) => text.trim().parse().map_err(|_| CostError::NotANumber),
+            Kind::Attribute(attribute) => match facts.plain_value(attribute) {
+                Some(Value::Text(text)) => number(text.trim()).ok_or(CostError::NotANumber),
                 Some(Value::Number(number)) => Ok(u64::from(number)),
                 Some(_) => Err(CostError::NotANumber),
-                None => Ok(*missing),
+                None => Ok(self.missing),
             },
             Kind::Expression(expression) => {
                 Ok(expression.cost(facts.request(), facts.tier_name(), facts.client_ip())?)
             }
             Kind::Graphql(_, cache) => {
-                let given = |name| facts.request().attribute(name).filter(|it| !it.is_empty());
-                let Some(query) = given("body.query") else { return Ok(1) };
+                // A query may also come in the path of a request without a body.
+                let given = |name: &str| {
+                    let in_body = facts.request().attribute(name);
+                    let name = name.strip_prefix("body.").unwrap_or(name);
+                    let given = in_body.or_else(|| facts.request().query_parameter(name));
+                    given.filter(|it| !it.is_empty())
+                };
+                let Some(query) = given("body.query") else { return Ok(self.missing) };
                 Ok(cache.cost(query, given("body.operationName"), given("body.variables"))?)
             }
         }
     }
 
+    /// What a request costs whose cost is not known: `missing`, and 1 at least.
+    pub(crate) fn unknown(&self) -> u64 {
+        self.missing.max(1)
+    }
+
     /// The attribute that says it, if one does.
     pub(crate) const fn attribute(&self) -> Option<&Attribute> {
-        match &self.0 {
-            Kind::Attribute { attribute, .. } => Some(attribute),
+        match &self.kind {
+            Kind::Attribute(attribute) => Some(attribute),
             _ => None,
         }
     }
 
     /// Whether only those know it who see bodies.
     pub(crate) fn needs_body(&self) -> bool {
-        match &self.0 {
-            Kind::Attribute { attribute, .. } => attribute.is_body(),
+        match &self.kind {
+            Kind::Attribute(attribute) => attribute.is_body(),
             Kind::Expression(expression) => mentions_body(expression.text()),
             Kind::Graphql(..) => true,
             Kind::Fixed(_) => false,
@@ -151,9 +160,9 @@ impl Cost {
 
     /// The most that a request can cost, if the rule alone says.
     pub(crate) const fn largest(&self) -> Option<u64> {
-        match &self.0 {
+        match &self.kind {
             Kind::Fixed(cost) => Some(*cost),
-            Kind::Attribute { .. } | Kind::Expression(_) | Kind::Graphql(..) => None,
+            Kind::Attribute(_) | Kind::Expression(_) | Kind::Graphql(..) => None,
         }
     }
 
@@ -161,7 +170,8 @@ impl Cost {
 
     pub(crate) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Self> {
         if !matches!(node.value, Tree::Map(_)) {
-            return Some(Self(Kind::Fixed(reader.parsed(node, "a cost", "5", parse_cost)?.value)));
+            let cost = reader.parsed(node, "a cost", "5", parse_cost)?.value;
+            return Some(Self { kind: Kind::Fixed(cost), missing: 1 });
         }
         let fields = reader.fields(node, "`cost`", &Self::FIELDS)?;
         let ways = ["attribute", "expression", "graphql"].into_iter().filter(|it| fields.has(it));
@@ -172,24 +182,22 @@ impl Cost {
             reader.add(Diagnostic::error("two-costs", span, message, label, remedy));
             return None;
         }
-        if fields.has("missing") && (fields.has("expression") || fields.has("graphql")) {
-            let message = "`missing` is about an attribute, and this cost names none";
-            let span = fields.name_span("missing");
-            let remedy = "leave it out; an expression asks with `has(body.tokens) ? ... : 5`";
-            reader.add(Diagnostic::error("no-missing", span, message, "here", remedy));
-        }
-        if let Some(node) = fields.get("expression") {
-            let expression = reader.expression(node, "`expression`", CostExpression::parse)?;
-            return Some(Self(Kind::Expression(expression)));
-        }
-        if let Some(node) = fields.get("graphql") {
+        let missing = match fields.get("missing") {
+            Some(node) => reader.parsed(node, "a cost", "1", parse_cost)?.value,
+            None => 1,
+        };
+        let kind = if let Some(node) = fields.get("expression") {
+            Kind::Expression(reader.expression(node, "`expression`", CostExpression::parse)?)
+        } else if let Some(node) = fields.get("graphql") {
             let cost = GraphqlCost::read(reader, node)?;
-            return Some(Self(Kind::Graphql(cost, Arc::new(GraphqlCache::new(cost)))));
-        }
-        Self::read_attribute(reader, &fields)
+            Kind::Graphql(cost, Arc::new(GraphqlCache::new(cost)))
+        } else {
+            Kind::Attribute(Self::read_attribute(reader, &fields)?)
+        };
+        Some(Self { kind, missing })
     }
 
-    fn read_attribute(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Self> {
+    fn read_attribute(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Attribute> {
         let remedy = "name what says the cost: `cost: { attribute: body.tokens }`";
         let node = reader.required(fields, "`cost`", "attribute", remedy)?;
         let attribute = reader.attribute(node)?;
@@ -200,11 +208,7 @@ impl Cost {
             reader.add(Diagnostic::error("bad-attribute", span, message, "here", remedy));
             return None;
         }
-        let missing = match fields.get("missing") {
-            Some(node) => reader.parsed(node, "a cost", "1", parse_cost)?.value,
-            None => 1,
-        };
-        Some(Self(Kind::Attribute { attribute, missing }))
+        Some(attribute)
     }
 }
 
@@ -245,6 +249,20 @@ pub(crate) fn mentions_body(expression: &str) -> bool {
     })
 }
 
+/// What a client says a request costs. It may say more than any limit has, and parts of one count
+/// as one: nobody pays less for writing a number in an odd way.
+fn number(text: &str) -> Option<u64> {
+    if let Ok(number) = text.parse() {
+        return Some(number);
+    }
+    // From here on only what is no plain number.
+    match text.parse::<f64>() {
+        // Too large a number becomes the largest there is.
+        Ok(number) if number >= 0.0 => Some(number.ceil() as u64),
+        _ => None,
+    }
+}
+
 /// A cost may be 0: the request then only asks.
 fn parse_cost(text: &str) -> Result<u64, tollgate_core::QuotaError> {
     if text.trim() == "0" { Ok(0) } else { Quota::parse_count(text) }
@@ -252,10 +270,10 @@ fn parse_cost(text: &str) -> Result<u64, tollgate_core::QuotaError> {
 
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match &self.kind {
             Kind::Fixed(cost) => write!(f, "{cost}"),
-            Kind::Attribute { attribute, missing } => {
-                write!(f, "what `{attribute}` says, or {missing} if it is missing")
+            Kind::Attribute(attribute) => {
+                write!(f, "what `{attribute}` says, or {} if it is missing", self.missing)
             }
             Kind::Expression(expression) => write!(f, "`{}`", expression.text()),
             Kind::Graphql(GraphqlCost { depth, list }, _) => write!(
@@ -270,6 +288,37 @@ impl fmt::Display for Cost {
 #[cfg(test)]
 mod tests {
     use crate::{CostError, Facts, Request, RuleSet};
+
+    #[test]
+    fn nobody_pays_less_for_an_odd_number() {
+        let text =
+            "rules: [{ name: a, key: [], limit: 1G/s, cost: { attribute: body.n, missing: 7 } }]";
+        let set = RuleSet::parse(text).unwrap();
+        for (given, is) in [
+            ("5", (5, 0)),
+            (" 5 ", (5, 0)),
+            ("5.1", (6, 0)),
+            ("1e3", (1000, 0)),
+            ("99999999999999999999", (u64::MAX, 0)),
+            ("inf", (u64::MAX, 0)),
+            ("-1", (7, 1)),
+            ("NaN", (7, 1)),
+            ("many", (7, 1)),
+            ("", (7, 0)),
+        ] {
+            let attributes = [("body.n", given)];
+            let request = Request::new("POST", "/").attributes(&attributes);
+            let facts = Facts::new(&set, &request, None);
+            assert_eq!((facts.cost(&set.rules()[0]), facts.failures()), is, "{given}");
+        }
+    }
+
+    #[test]
+    fn a_query_in_the_path_costs_the_same() {
+        let set = RuleSet::parse(RULES).unwrap();
+        let request = Request::new("GET", "/graphql?query={a(first:7){b{c}}}");
+        assert_eq!(Facts::new(&set, &request, None).cost(&set.rules()[0]), 8);
+    }
 
     const RULES: &str = "rules:
   - { name: points, key: [], limit: 1000/min, cost: { graphql: { depth: 3, list: 20 } } }";

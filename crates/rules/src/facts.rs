@@ -178,8 +178,8 @@ impl<'a> Facts<'a> {
         self.failures.get()
     }
 
-    /// What the request spends from the limit of a rule: 1 if that cannot be told, which is counted
-    /// among the [failures](Self::failures). A GraphQL query that [is
+    /// What the request spends from the limit of a rule: `missing`, and 1 at least, if that cannot
+    /// be told, which is counted among the [failures](Self::failures). A GraphQL query that [is
     /// refused](crate::CostError::refuses) costs [`u64::MAX`], more than any limit can have: it is
     /// denied for ever.
     ///
@@ -200,7 +200,7 @@ impl<'a> Facts<'a> {
             Err(error) if error.refuses() => u64::MAX,
             Err(_) => {
                 self.fail();
-                1
+                rule.cost().unknown()
             }
         }
     }
