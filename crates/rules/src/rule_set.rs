@@ -232,29 +232,37 @@ impl RuleSet {
         }
     }
 
-    /// Leaves of all alternatives only the first that applies.
+    /// Leaves of all alternatives only the first that applies. One of which that cannot be told,
+    /// because its condition fails, applies and does not keep the next one from it: an error must
+    /// not hand out the looser of two limits.
     fn leave_first(&self, facts: &Facts<'_>, candidates: &mut Candidates) {
         let mut best = SmallVec::<[(Alternative, u32); 4]>::new();
+        let mut unsure = SmallVec::<[u32; 4]>::new();
         for candidate in candidates.iter() {
             let number = *candidate & !BY_PATH;
             let rule = &self.rules[number as usize];
             let Some(place) = rule.alternative else { continue };
             // The rules of a group stand together, and candidates in the order of rules.
             let known = best.last_mut().filter(|(known, _)| known.group == place.group);
-            if known.as_ref().is_some_and(|(known, _)| known.rank < place.rank)
-                || !rule.applies(facts)
-            {
+            if known.as_ref().is_some_and(|(known, _)| known.rank < place.rank) {
                 continue;
             }
-            match known {
-                Some(known) => *known = (place, number),
-                None => best.push((place, number)),
+            let failures = facts.failures();
+            match (rule.applies(facts), known) {
+                (false, _) => {}
+                (true, _) if facts.failures() > failures => unsure.push(number),
+                (true, Some(known)) => *known = (place, number),
+                (true, None) => best.push((place, number)),
             }
         }
         candidates.retain(|candidate| {
             let number = *candidate & !BY_PATH;
-            let alternative = self.rules[number as usize].alternative.is_some();
-            !alternative || best.binary_search_by_key(&number, |(_, best)| *best).is_ok()
+            let Some(place) = self.rules[number as usize].alternative else { return true };
+            match best.binary_search_by_key(&place.group, |(best, _)| best.group) {
+                Ok(at) if best[at].1 == number => true,
+                Ok(at) => place.rank < best[at].0.rank && unsure.binary_search(&number).is_ok(),
+                Err(_) => unsure.binary_search(&number).is_ok(),
+            }
         });
     }
 }
@@ -287,5 +295,40 @@ impl LoadError {
     /// ```
     pub const fn report(&self) -> &Report {
         &self.report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Request;
+
+    #[test]
+    fn an_alternative_that_cannot_be_told_does_not_keep_the_next_one_from_it() {
+        let set = RuleSet::parse(
+            "rules:
+  - first_match: true
+    rules:
+      - name: internal
+        match: { path: /v1/**, when: \"request.headers['x-internal'] == 'yes'\" }
+        key: []
+        limit: unlimited
+      - { name: normal, key: [], limit: 1/min }",
+        )
+        .unwrap();
+        let applying = |headers: &[(&str, &str)]| -> Vec<&str> {
+            let request = Request::new("GET", "/v1/items").headers(headers);
+            let facts = Facts::new(&set, &request, None);
+            let applying = set.applying(&facts);
+            let explained = set.explain(&facts);
+            for (number, rule) in explained.rules.iter().enumerate() {
+                let applies = matches!(rule.verdict, crate::explain::Verdict::Applies(_));
+                assert_eq!(applies, applying.contains(&number), "{}", rule.name);
+            }
+            applying.iter().map(|number| set.rules()[*number].name()).collect()
+        };
+        assert_eq!(applying(&[("x-internal", "yes")]), ["internal"]);
+        assert_eq!(applying(&[("x-internal", "no")]), ["normal"]);
+        assert_eq!(applying(&[]), ["internal", "normal"], "both must allow it");
     }
 }

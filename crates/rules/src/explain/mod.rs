@@ -341,11 +341,14 @@ impl RuleSet {
         }
     }
 
-    /// For each group of alternatives, the rule that comes first of those that would apply.
+    /// For each group of alternatives, the rule that comes first of those that are known to apply.
     fn firsts(&self, reasons: &[(Option<Reason>, bool)]) -> BTreeMap<u32, (u32, &Rule)> {
         let mut firsts = BTreeMap::new();
-        for (rule, _) in self.rules.iter().zip(reasons).filter(|(_, (it, _))| it.is_none()) {
+        for (rule, (reason, when_failed)) in self.rules.iter().zip(reasons) {
             let Some(place) = rule.alternative else { continue };
+            if reason.is_some() || *when_failed {
+                continue;
+            }
             let first = firsts.entry(place.group).or_insert((place.rank, rule));
             if place.rank < first.0 {
                 *first = (place.rank, rule);
