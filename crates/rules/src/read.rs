@@ -86,10 +86,21 @@ impl<'r> Reader<'r> {
         for field in fields {
             if !known.contains(&field.name.as_str()) {
                 self.unknown_field(field, what, known);
+            } else if field.value.value == Value::Null {
+                self.empty_field(field);
             }
         }
         let fields = fields.iter().map(|field| (field.name.as_str(), field)).collect();
         Some(Fields { fields, span: node.span.clone() })
+    }
+
+    /// An empty `match` would match everything, an empty `block_for` block nobody: hardly what
+    /// somebody meant who wrote the name down.
+    pub(crate) fn empty_field(&mut self, field: &Field) {
+        let message = format!("`{}` is empty", shortened(&field.name));
+        let remedy = "give it a value, or take it out";
+        let span = field.span.clone();
+        self.add(Diagnostic::error("empty-field", span, message, "nothing follows", remedy));
     }
 
     fn unknown_field(&mut self, field: &Field, what: &str, known: &[&str]) {
