@@ -46,7 +46,9 @@ fn exchanging(session: &mut Session, text: &str) -> Result<(), BenchError> {
     if !session.wants(&name) {
         return Ok(());
     }
-    let (first, second) = (file::rules(text)?, file::rules(&text.replace("100/min", "90/min"))?);
+    // All limits change, also those that requests meet: their counters go on from the old ones.
+    let changed = text.replace("100/min", "90/min").replace("1G/day", "500M/day");
+    let (first, second) = (file::rules(text)?, file::rules(&changed)?);
     let clients = Client::all(session.scale.medium / 10);
     let engine = file::engine(first.clone(), &clients)?;
     let (mut with, mut without) = (Vec::new(), Vec::new());

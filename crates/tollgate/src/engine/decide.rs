@@ -109,9 +109,7 @@ impl<C: Clock> Engine<C> {
         way.begin();
         way.rates();
         way.shadows();
-        if intent == Intent::Spend {
-            way.block();
-        }
+        way.block(intent);
         let Way { states, said, .. } = way;
         said.each = states.iter().map(State::decision).collect();
     }
@@ -289,17 +287,26 @@ impl<C: Clock> Way<'_, C> {
 
     /// A key to which a rule says no is told so for a while, if the rule has blocks. One in shadow
     /// does the same, or it would not say what it will do once it is enforced.
-    fn block(&mut self) {
+    fn block(&mut self, intent: Intent) {
         for (met, state) in self.all.iter().zip(&mut self.states) {
             let (Some(blocks), decision) = (met.counted.blocks(), state.decision()) else {
                 continue;
             };
             let Some(retry @ Retry::After(_)) = decision.retry() else { continue };
-            // Who is blocked already spends nothing here, and so is not blocked for longer.
-            let key = met.spending.key;
-            let _ = blocks.check(key, 1, &self.engine.clock);
-            let block = blocks.peek(key, 1, self.engine.clock.now());
-            *state = State::Decided(blocked(decision, block, retry));
+            let (key, clock) = (met.spending.key, &self.engine.clock);
+            if intent == Intent::Spend {
+                // Who is blocked already spends nothing here, and so is not blocked for longer.
+                let _ = blocks.check(key, 1, clock);
+            }
+            let block = blocks.peek(key, 1, clock.now());
+            *state = State::Decided(match (block.is_allowed(), met.rule.block_for()) {
+                // It would begin now.
+                (true, Some(span)) => {
+                    let block = Decision::deny(1, 0, span, Retry::After(span));
+                    blocked(decision, block, retry)
+                }
+                _ => blocked(decision, block, retry),
+            });
         }
     }
 }
