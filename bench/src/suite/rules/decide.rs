@@ -95,11 +95,15 @@ fn memory(session: &mut Session) -> Result<(), BenchError> {
     Ok(())
 }
 
+/// One limit in a table as large as the one that rules have, with as many counters in it.
 fn bare(clients: &[Client]) -> Result<Limiter, BenchError> {
     let limit = Limit::token_bucket("1G/day").map_err(tollgate::Error::from)?;
-    let limiter = Limiter::builder(limit).keys(clients.len()).build()?;
+    let limiter = Limiter::builder(limit).keys(3 * clients.len()).build()?;
     for index in keys::insertion_order(clients.len()) {
-        let _ = limiter.check(clients[index as usize].user());
+        let user = clients[index as usize].user();
+        let _ = limiter.check(user);
+        let _ = limiter.check(&("ip", user.as_str()));
+        let _ = limiter.check(&("account", user.as_str()));
     }
     Ok(limiter)
 }
