@@ -22,35 +22,64 @@ pub struct Request<'a> {
     host: &'a str,
     path: &'a str,
     query: &'a str,
+    /// Nothing in it is decoded twice.
+    query_is_decoded: bool,
     peer: Option<IpAddr>,
     headers: &'a [(&'a str, &'a str)],
     attributes: &'a [(&'a str, &'a str)],
 }
 
 impl<'a> Request<'a> {
-    /// A request with this method for this path, which may have a query behind it.
+    /// A request with this method for this path, which may have a query behind it; what is behind
+    /// a `#` is not part of either. A whole address, as clients send it to proxies, says the host
+    /// too.
     ///
     /// ```
-    /// assert_eq!(tollgate_rules::Request::new("GET", "/").method(), "GET");
+    /// # use tollgate_rules::Request;
+    /// assert_eq!(Request::new("GET", "/").method(), "GET");
+    /// let whole = Request::new("GET", "http://example.com/a?b=c#d");
+    /// assert_eq!((whole.host_name(), whole.path(), whole.query()), ("example.com", "/a", "b=c"));
     /// ```
     pub fn new(method: &'a str, target: &'a str) -> Self {
+        let (host, target) = match target.as_bytes().first() {
+            Some(b'/') => ("", target),
+            _ => split_host(target),
+        };
         // A plain loop: targets are short.
-        let (path, query) = match target.bytes().position(|byte| byte == b'?') {
-            Some(at) => (&target[..at], &target[at + 1..]),
+        let (path, query) = match target.bytes().position(|byte| matches!(byte, b'?' | b'#')) {
+            Some(at) if target.as_bytes()[at] == b'?' => {
+                let query = &target[at + 1..];
+                let end = query.bytes().position(|byte| byte == b'#').unwrap_or(query.len());
+                (&target[..at], &query[..end])
+            }
+            Some(at) => (&target[..at], ""),
             None => (target, ""),
         };
-        Self { method, host: "", path, query, peer: None, headers: &[], attributes: &[] }
+        Self {
+            method,
+            host,
+            path,
+            query,
+            query_is_decoded: false,
+            peer: None,
+            headers: &[],
+            attributes: &[],
+        }
     }
 
-    /// The host it is for, without a port.
+    /// The host it is for: the one that the server will take it to be for. Rules do not see a port
+    /// behind it. An empty one says nothing, and the one of the target stays, if that has one.
     ///
     /// ```
     /// # use tollgate_rules::Request;
     /// assert_eq!(Request::new("GET", "/").host("example.com").host_name(), "example.com");
+    /// assert_eq!(Request::new("GET", "http://a.com/").host("").host_name(), "a.com");
     /// ```
     #[must_use]
     pub const fn host(mut self, host: &'a str) -> Self {
-        self.host = host;
+        if !host.is_empty() {
+            self.host = host;
+        }
         self
     }
 
@@ -94,32 +123,68 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// The same request for the same path in its usual form, which is what rules should see: a
-    /// server takes `/v1/../%6Cogin` for `/login`, and so nobody goes around a rule by writing it
-    /// differently. Letters, digits and signs are not escaped, dots are followed, slashes stand
-    /// alone; names of hosts are in lower case. `room` is written to only if something changes.
+    /// The same request in its usual form, which is what rules should see: a server takes
+    /// `/v1/../%6Cogin` for `/login`, and so nobody goes around a rule by writing it differently.
+    ///
+    /// - The method is in capitals.
+    /// - The host is in lower case, without a port and without a dot at its end.
+    /// - The path begins with a slash, dots are followed, slashes stand alone, and parameters of
+    ///   segments (`;v=1`) are gone. Letters, digits and signs are not escaped; `/`, `?`, `#`, `;`,
+    ///   `%`, and all that is not ASCII are.
+    /// - The query is decoded, `+` being a blank. Only what would not be read again stays escaped:
+    ///   `&`, `=` in a name, what does not print, and what is not UTF-8.
+    ///
+    /// `room` is written to only if something changes that cannot be cut off.
     ///
     /// ```
     /// # use tollgate_rules::Request;
     /// let mut room = String::new();
-    /// let request = Request::new("POST", "/v1/..//%6Cogin?next=/");
-    /// assert_eq!(request.normal(&mut room).path(), "/login");
-    /// assert_eq!(Request::new("GET", "/a%2fb%20c").normal(&mut room).path(), "/a%2Fb%20c");
+    /// let request = Request::new("post", "/v1/..//%6Cogin;v=1?a=%64+e").host("Example.com.:443");
+    /// let normal = request.normal(&mut room);
+    /// assert_eq!((normal.method(), normal.host_name()), ("POST", "example.com"));
+    /// assert_eq!((normal.path(), normal.query()), ("/login", "a=d e"));
+    /// assert_eq!(Request::new("GET", "/a%2fb c").normal(&mut room).path(), "/a%2Fb%20c");
     /// ```
     #[must_use]
     pub fn normal<'b>(&self, room: &'b mut String) -> Request<'b>
     where
         'a: 'b,
     {
-        if is_normal(self.path) && !self.host.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            return *self;
+        let bare = Self { host: bare_host(self.host), query_is_decoded: true, ..*self };
+        let host = bare.host.bytes().any(|byte| byte.is_ascii_uppercase());
+        let method = self.method.bytes().any(|byte| byte.is_ascii_lowercase());
+        let path = !is_normal(self.path);
+        let query =
+            !self.query_is_decoded && self.query.bytes().any(|byte| matches!(byte, b'%' | b'+'));
+        if !(host || method || path || query) {
+            return bare;
         }
         room.clear();
-        room.push_str(self.host);
-        room.make_ascii_lowercase();
-        write_normal(self.path, room);
-        let (host, path) = room.split_at(self.host.len());
-        Request { host, path, ..*self }
+        if host {
+            room.push_str(bare.host);
+            room.make_ascii_lowercase();
+        }
+        let host_end = room.len();
+        if method {
+            room.push_str(self.method);
+            room[host_end..].make_ascii_uppercase();
+        }
+        let method_end = room.len();
+        if path {
+            write_normal(self.path, room);
+        }
+        let path_end = room.len();
+        if query {
+            write_query(self.query, room);
+        }
+        let room: &'b str = room;
+        Request {
+            host: if host { &room[..host_end] } else { bare.host },
+            method: if method { &room[host_end..method_end] } else { self.method },
+            path: if path { &room[method_end..path_end] } else { self.path },
+            query: if query { &room[path_end..] } else { self.query },
+            ..bare
+        }
     }
 
     /// The method.
@@ -204,11 +269,14 @@ impl<'a> Request<'a> {
         self.attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
-    /// A parameter of the query, as it stands there: percent signs are not decoded.
+    /// A parameter of the query, the first if there are several of this name. It is decoded in
+    /// requests in their [usual form](Self::normal), as is its name.
     ///
     /// ```
     /// # use tollgate_rules::Request;
-    /// assert_eq!(Request::new("GET", "/a?b=c&d=e").query_parameter("d"), Some("e"));
+    /// let request = Request::new("GET", "/a?b=c&%64=e%2Bf&d=g");
+    /// assert_eq!(request.query_parameter("d"), Some("g"));
+    /// assert_eq!(request.normal(&mut String::new()).query_parameter("d"), Some("e+f"));
     /// ```
     pub fn query_parameter(&self, name: &str) -> Option<&'a str> {
         let mut pairs =
@@ -237,14 +305,46 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Most paths are.
+/// The host of a whole address, and what is behind it; no host if it is no whole address.
+fn split_host(target: &str) -> (&str, &str) {
+    let is_scheme = |text: &str| {
+        !text.is_empty()
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    };
+    let Some((_, rest)) = target.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) else {
+        return ("", target);
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, rest) = rest.split_at(end);
+    (authority.rsplit_once('@').map_or(authority, |(_, host)| host), rest)
+}
+
+/// A host without a port, and without the dot that may be at the end of a whole name.
+pub(crate) fn bare_host(host: &str) -> &str {
+    // Colons are also in IPv6 addresses: those have several, or stand in brackets.
+    let bare = match host.rsplit_once(':') {
+        Some((name, port))
+            if port.bytes().all(|byte| byte.is_ascii_digit())
+                && (!name.contains(':') || name.ends_with(']')) =>
+        {
+            name
+        }
+        _ => host,
+    };
+    bare.strip_suffix('.').filter(|name| !name.is_empty()).unwrap_or(bare)
+}
+
+/// Most paths are. The star is what `OPTIONS *` asks about: the server as a whole.
 fn is_normal(path: &str) -> bool {
     let mut before = 0;
-    !path.bytes().any(|byte| {
-        let odd = byte == b'%' || (before == b'/' && matches!(byte, b'/' | b'.'));
+    let odd = path.bytes().any(|byte| {
+        let odd = !byte.is_ascii_graphic()
+            || matches!(byte, b'%' | b';')
+            || (before == b'/' && matches!(byte, b'/' | b'.'));
         before = byte;
         odd
-    })
+    });
+    !odd && (path.starts_with('/') || path == "*")
 }
 
 /// Appends the path to what is there.
@@ -253,7 +353,9 @@ fn write_normal(path: &str, normal: &mut String) {
     for segment in path.split('/') {
         let start = normal.len();
         normal.push('/');
-        write_unescaped(segment, normal);
+        // Parameters are not looked at by servers when they choose who answers.
+        let name = segment.split_once(';').map_or(segment, |(name, _)| name);
+        write_segment(name, normal);
         match &normal[start..] {
             "/" | "/." => normal.truncate(start),
             "/.." => {
@@ -268,29 +370,90 @@ fn write_normal(path: &str, normal: &mut String) {
     }
 }
 
-/// Writes a segment whose signs stand for themselves; what must be escaped stays so.
-fn write_unescaped(segment: &str, normal: &mut String) {
-    let mut rest = segment;
-    while let Some((before, after)) = rest.split_once('%') {
-        normal.push_str(before);
-        let code = after.get(..2).filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        let Some(code) = code else {
-            normal.push('%');
-            rest = after;
-            continue;
-        };
-        match u8::from_str_radix(code, 16) {
-            Ok(byte) if byte.is_ascii_graphic() && !matches!(byte, b'/' | b'%' | b'?' | b'#') => {
-                normal.push(char::from(byte));
-            }
-            _ => {
-                normal.push('%');
-                normal.push_str(&code.to_ascii_uppercase());
-            }
+/// Writes a segment of a path: signs stand for themselves, and all that must be escaped is.
+pub(crate) fn write_segment(segment: &str, normal: &mut String) {
+    let mut rest = segment.as_bytes();
+    while let [byte, after @ ..] = rest {
+        let code = if *byte == b'%' { escaped(after) } else { None };
+        rest = if code.is_some() { &after[2..] } else { after };
+        match code.unwrap_or(*byte) {
+            byte @ (b'/' | b'?' | b'#' | b';' | b'%') => write_escaped(byte, normal),
+            byte if byte.is_ascii_graphic() => normal.push(char::from(byte)),
+            byte => write_escaped(byte, normal),
         }
-        rest = &after[2..];
     }
-    normal.push_str(rest);
+}
+
+/// Writes a query of which every parameter is decoded, and still is one.
+fn write_query(query: &str, normal: &mut String) {
+    for (number, pair) in query.split('&').enumerate() {
+        if number > 0 {
+            normal.push('&');
+        }
+        match pair.split_once('=') {
+            Some((name, value)) => {
+                write_decoded(name, "&=", normal);
+                normal.push('=');
+                write_decoded(value, "&", normal);
+            }
+            None => write_decoded(pair, "&=", normal),
+        }
+    }
+}
+
+/// Writes what text stands for, but for these signs and what does not print.
+fn write_decoded(text: &str, signs: &str, decoded: &mut String) {
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'%' | b'+')) {
+        decoded.push_str(&rest[..at]);
+        let (sign, after) = (rest.as_bytes()[at], &rest[at + 1..]);
+        rest = after;
+        match (sign, escaped(after.as_bytes())) {
+            (b'+', _) => decoded.push(' '),
+            (_, None) => decoded.push('%'),
+            (_, Some(byte)) => match escaped_character(byte, &after.as_bytes()[2..]) {
+                Some(character) if !character.is_control() && !signs.contains(character) => {
+                    decoded.push(character);
+                    // Three for each byte, but for the first sign.
+                    rest = &after[character.len_utf8() * 3 - 1..];
+                }
+                _ => {
+                    write_escaped(byte, decoded);
+                    rest = &after[2..];
+                }
+            },
+        }
+    }
+    decoded.push_str(rest);
+}
+
+/// The character that begins with this byte and goes on with the bytes that are escaped next.
+fn escaped_character(first: u8, mut rest: &[u8]) -> Option<char> {
+    let length = match first {
+        0..=0x7f => return Some(char::from(first)),
+        0xc0..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf7 => 4,
+        _ => return None,
+    };
+    let mut bytes = [first, 0, 0, 0];
+    for byte in &mut bytes[1..length] {
+        *byte = escaped(rest.strip_prefix(b"%")?)?;
+        rest = &rest[3..];
+    }
+    std::str::from_utf8(&bytes[..length]).ok()?.chars().next()
+}
+
+/// The byte that two digits stand for, which are next.
+fn escaped(digits: &[u8]) -> Option<u8> {
+    let digit = |at: usize| char::from(*digits.get(at)?).to_digit(16);
+    // Two digits make a byte.
+    Some((digit(0)? * 16 + digit(1)?) as u8)
+}
+
+fn write_escaped(byte: u8, text: &mut String) {
+    let digit = |value: u8| char::from(b"0123456789ABCDEF"[usize::from(value)]);
+    text.extend(['%', digit(byte >> 4), digit(byte & 15)]);
 }
 
 #[cfg(test)]
@@ -318,9 +481,27 @@ mod tests {
             ("/a/b/..", "/a"),
             ("/a%2Fb", "/a%2Fb"),
             ("/a%2fb", "/a%2Fb"),
-            ("/100%", "/100%"),
-            ("/100%zz%4", "/100%zz%4"),
+            ("/100%", "/100%25"),
+            ("/100%25", "/100%25"),
+            ("/100%zz%4", "/100%25zz%254"),
+            ("/%%34%31", "/%2541"),
             ("/%c3%a9", "/%C3%A9"),
+            ("/é", "/%C3%A9"),
+            ("/a b", "/a%20b"),
+            ("/login;v=1", "/login"),
+            ("/a;v=1/b;w/;x/c", "/a/b/c"),
+            ("/a/..;x/login", "/login"),
+            ("/login%3bv", "/login%3Bv"),
+            ("/login#top", "/login"),
+            ("/login?a#top", "/login"),
+            ("http://h/login", "/login"),
+            ("HTTPS://u:p@h:443/a/../login?q", "/login"),
+            ("http://h", "/"),
+            ("http://h?q", "/"),
+            ("../login", "/login"),
+            ("login", "/login"),
+            ("", "/"),
+            ("*", "*"),
             ("/.well-known/x", "/.well-known/x"),
         ] {
             assert_eq!(normal(written), path, "{written}");
@@ -335,12 +516,117 @@ mod tests {
         assert_eq!((normal.host_name(), normal.path()), ("api.example.com", "/a."));
     }
 
+    #[test]
+    fn hosts_have_no_port_and_no_dot_at_the_end() {
+        for (written, host) in [
+            ("api.example.com", "api.example.com"),
+            ("api.example.com.", "api.example.com"),
+            ("api.example.com:443", "api.example.com"),
+            ("API.example.com.:443", "api.example.com"),
+            ("api.example.com:", "api.example.com"),
+            ("api.example.com:x", "api.example.com:x"),
+            ("[::1]:443", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("::1", "::1"),
+            ("2001:DB8::1:443", "2001:db8::1:443"),
+            ("192.0.2.7:80", "192.0.2.7"),
+            (".", "."),
+            ("", ""),
+        ] {
+            let mut room = String::new();
+            let normal = Request::new("GET", "/").host(written).normal(&mut room);
+            assert_eq!(normal.host_name(), host, "{written}");
+            let target = format!("http://me@{written}/a");
+            let mut room = String::new();
+            let normal = Request::new("GET", &target).normal(&mut room);
+            assert_eq!((normal.host_name(), normal.path()), (host, "/a"), "{written}");
+        }
+        let both = Request::new("GET", "http://a.com/").host("b.com");
+        assert_eq!(both.host_name(), "b.com");
+    }
+
+    #[test]
+    fn methods_are_in_capitals() {
+        let mut room = String::new();
+        let normal = Request::new("pOst", "/A").host("B").normal(&mut room);
+        assert_eq!((normal.method(), normal.path(), normal.host_name()), ("POST", "/A", "b"));
+    }
+
+    #[test]
+    fn one_parameter_is_one_parameter_however_it_is_written() {
+        for (query, action) in [
+            ("action=delete", Some("delete")),
+            ("action=%64elete", Some("delete")),
+            ("%61ction=delete", Some("delete")),
+            ("x=1&%61%63tion=d%65lete", Some("delete")),
+            ("action=a+b", Some("a b")),
+            ("action=a%20b", Some("a b")),
+            ("action=a%2Bb", Some("a+b")),
+            ("action=a%26b", Some("a%26b")),
+            ("action=a%3Db", Some("a=b")),
+            ("action=a=b", Some("a=b")),
+            ("action%3Ddelete", None),
+            ("action=caf%c3%a9", Some("café")),
+            ("action=café+", Some("café ")),
+            ("action=%c3%28%e2%82", Some("%C3(%E2%82")),
+            ("action=%ff%0a%F0%9F%90%88", Some("%FF%0A\u{1f408}")),
+            ("action=100%25", Some("100%")),
+            ("action=100%", Some("100%")),
+            ("action=%2541", Some("%41")),
+            ("action=+&action=b", Some(" ")),
+            ("action", Some("")),
+            ("other=%64", None),
+        ] {
+            let target = format!("/a?{query}");
+            let (mut room, mut again) = (String::new(), String::new());
+            let normal = Request::new("GET", &target).normal(&mut room);
+            assert_eq!(normal.query_parameter("action"), action, "{query}");
+            let twice = normal.normal(&mut again);
+            assert_eq!(twice.query_parameter("action"), action, "{query} is decoded once");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_takes_no_room() {
+        let mut room = String::new();
+        let request = Request::new("GET", "http://api.example.com.:443/a?b=c&d=e#f");
+        let _ = request.normal(&mut room);
+        assert_eq!(room.capacity(), 0);
+    }
+
     proptest! {
         #[test]
-        fn what_is_normal_stays_as_it_is(path in "(/|%2e|%2E|[.]|a|%61|%2f|%25|%20){0,30}") {
+        fn anything_can_be_a_request(method in ".*", target in "(/|:|%|[?]|&|=|#|[+]|.){0,30}", host in ".*") {
+            let (mut room, mut again) = (String::new(), String::new());
+            let once = Request::new(&method, &target).host(&host).normal(&mut room);
+            let twice = once.normal(&mut again);
+            prop_assert_eq!((once.method(), once.path()), (twice.method(), twice.path()));
+            prop_assert_eq!(once.query(), twice.query());
+        }
+
+        #[test]
+        fn a_query_means_what_was_escaped(name in "[a-zé+ %]{1,5}", value in "[a-zé+ %=]{0,9}", some in any::<u64>()) {
+            let escape = |text: &str| -> String {
+                let each = text.char_indices().map(|(at, c)| {
+                    let plain = c.is_alphanumeric() && some >> (at % 64) & 1 == 0;
+                    let bytes = c.to_string().into_bytes();
+                    match plain {
+                        true => c.to_string(),
+                        false => bytes.iter().map(|byte| format!("%{byte:02x}")).collect(),
+                    }
+                });
+                each.collect()
+            };
+            let target = format!("/?0=%61&{}={}", escape(&name), escape(&value));
+            let mut room = String::new();
+            let normal = Request::new("GET", &target).normal(&mut room);
+            prop_assert_eq!(normal.query_parameter(&name), Some(&*value));
+        }
+
+        #[test]
+        fn what_is_normal_stays_as_it_is(path in "(/|%2e|%2E|[.]|a|%61|%2f|%25|%|;|é|%20){0,30}") {
             let path = format!("/{path}");
             let once = normal(&path);
-            prop_assert!(once.len() <= path.len());
             let dots = |segment: &str| segment == "." || segment == "..";
             prop_assert!(once.starts_with('/') && !once.split('/').any(dots), "{}", once);
             prop_assert!(!once.contains("//"), "{}", once);
