@@ -3,10 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::request::write_segment;
+
 /// A pattern that the path of a request fits or does not.
 ///
 /// A segment is text, `*` (any one), `{name}` (any one, which keys can be made of), or, at the end,
-/// `**` (any number of them, also none).
+/// `**` (any number of them, also none). Text may be written as in a browser or escaped, which is
+/// the same; paths that are compared with it are those of requests in their [usual
+/// form](crate::Request::normal).
 ///
 /// ```
 /// use tollgate_rules::PathPattern;
@@ -58,11 +62,22 @@ pub enum PathError {
         /// The name.
         name: String,
     },
-    /// A query or a fragment.
-    #[error("a path has no `{character}`: queries are not part of it")]
+    /// A query, a fragment, or parameters of a segment.
+    #[error(
+        "a path has no `{character}`: {} are not part of it",
+        if *.character == ';' { "parameters of segments" } else { "queries" }
+    )]
     Foreign {
         /// The character.
         character: char,
+    },
+    /// A segment that leads elsewhere: no request has it when it is compared.
+    #[error(
+        "`{segment}` leads elsewhere, and is followed before paths are compared: write the path it leads to"
+    )]
+    Dots {
+        /// The segment.
+        segment: String,
     },
     /// More segments than are looked at.
     #[error("a path has at most {max} segments")]
@@ -185,7 +200,7 @@ impl FromStr for PathPattern {
         if !text.starts_with('/') {
             return Err(PathError::NotAbsolute);
         }
-        if let Some(character) = text.chars().find(|c| matches!(c, '?' | '#')) {
+        if let Some(character) = text.chars().find(|c| matches!(c, '?' | '#' | ';')) {
             return Err(PathError::Foreign { character });
         }
         let mut pattern = Self { segments: Vec::new(), open_ended: false };
@@ -219,7 +234,14 @@ impl PathPattern {
             _ if text.contains(['*', '{', '}']) => {
                 Err(PathError::Mixed { segment: text.to_owned() })
             }
-            _ => Ok(Segment::Text(text.into())),
+            _ => {
+                let mut normal = String::with_capacity(text.len());
+                write_segment(text, &mut normal);
+                match &*normal {
+                    "." | ".." => Err(PathError::Dots { segment: text.to_owned() }),
+                    _ => Ok(Segment::Text(normal.into())),
+                }
+            }
         }
     }
 }
@@ -228,11 +250,24 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
+/// Signs that are only text are written so that they are not taken for wildcards.
+fn write_text(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut rest = text;
+    while let Some(at) = rest.find(['*', '{', '}']) {
+        write!(f, "{}%{:X}", &rest[..at], rest.as_bytes()[at])?;
+        rest = &rest[at + 1..];
+    }
+    f.write_str(rest)
+}
+
 impl fmt::Display for PathPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for segment in &self.segments {
             match segment {
-                Segment::Text(text) => write!(f, "/{text}")?,
+                Segment::Text(text) => {
+                    f.write_str("/")?;
+                    write_text(text, f)?;
+                }
                 Segment::Any => f.write_str("/*")?,
                 Segment::Parameter(name) => write!(f, "/{{{name}}}")?,
             }
@@ -241,6 +276,94 @@ impl fmt::Display for PathPattern {
             (true, _) => f.write_str("/**"),
             (false, true) => f.write_str("/"),
             (false, false) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Request;
+
+    fn matches(pattern: &str, target: &str) -> bool {
+        let pattern: PathPattern = pattern.parse().unwrap();
+        pattern.matches(Request::new("GET", target).normal(&mut String::new()).path())
+    }
+
+    #[test]
+    fn one_path_is_one_path_in_patterns_too() {
+        for (pattern, target) in [
+            ("/a%2fb", "/a%2Fb"),
+            ("/a%2Fb", "/a%2fb"),
+            ("/café", "/caf%c3%a9"),
+            ("/caf%c3%a9", "/café"),
+            ("/%6cogin", "/login"),
+            ("/a b", "/a%20b"),
+            ("/100%", "/100%25"),
+            ("/a%3Bb", "/a%3bb"),
+            ("/%2A", "/*"),
+            ("/%7bid%7D", "/{id}"),
+        ] {
+            assert!(matches(pattern, target), "`{pattern}` fits `{target}`");
+        }
+        for (pattern, target) in [("/%2A", "/a"), ("/%7bid%7D", "/a"), ("/a%2fb", "/a/b")] {
+            assert!(!matches(pattern, target), "`{pattern}` does not fit `{target}`");
+        }
+    }
+
+    #[test]
+    fn patterns_that_no_request_fits_are_refused() {
+        for (pattern, why) in [
+            ("/v1/../login", "`..` leads elsewhere"),
+            ("/v1/./login", "`.` leads elsewhere"),
+            ("/v1/%2e%2E/login", "`%2e%2E` leads elsewhere"),
+            ("/login;v=1", "a path has no `;`: parameters of segments are not part of it"),
+            ("/login?a", "a path has no `?`: queries are not part of it"),
+        ] {
+            let error = pattern.parse::<PathPattern>().unwrap_err();
+            assert!(error.to_string().starts_with(why), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_pattern_fits_its_path_however_that_is_written(
+            path in prop::collection::vec("[a-z.*{}/?#;%é -]{1,6}", 0..5),
+            how in prop::collection::vec(0..3_u8, 64),
+            around in prop::collection::vec(0..6_u8, 8),
+        ) {
+            let leads_elsewhere = |segment: &String| matches!(segment.as_str(), "." | "..");
+            prop_assume!(!path.iter().any(leads_elsewhere));
+            // What stands for something else must be escaped, and all the rest may be.
+            let spell = |hows: &[u8], around: &[u8]| -> String {
+                let mut hows = hows.iter().cycle();
+                let mut target = String::new();
+                for (segment, around) in path.iter().zip(around.iter().cycle()) {
+                    let detours = ["", "/", "/.", "/x/..", "/%2e", "/;a=1"];
+                    target.push_str(detours[usize::from(*around)]);
+                    target.push('/');
+                    for c in segment.chars() {
+                        let how = hows.next();
+                        if how == Some(&0) && !"*{}/?#;%".contains(c) {
+                            target.push(c);
+                            continue;
+                        }
+                        for byte in c.to_string().bytes() {
+                            match how {
+                                Some(1) => target.push_str(&format!("%{byte:02x}")),
+                                _ => target.push_str(&format!("%{byte:02X}")),
+                            }
+                        }
+                    }
+                }
+                if target.is_empty() { "/".to_owned() } else { target }
+            };
+            let (plain, other) = (spell(&[0], &[0]), spell(&how, &around));
+            prop_assert!(matches(&plain, &other), "`{}` fits `{}`", plain, other);
+            let written: PathPattern = plain.parse().unwrap();
+            prop_assert_eq!(&written, &written.to_string().parse().unwrap());
         }
     }
 }
