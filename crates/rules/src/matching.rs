@@ -10,6 +10,7 @@ use crate::facts::{Facts, Value as Fact};
 use crate::networks::Networks;
 use crate::path::PathPattern;
 use crate::read::{Reader, did_you_mean, shortened};
+use crate::request::bare_host;
 use crate::tiers::Tiers;
 
 /// What a request must be for a rule to apply: everything that is said here at once.
@@ -60,9 +61,11 @@ impl Matching {
         }
     }
 
+    /// Without regard to case: some servers take `post` for `POST`.
     #[inline]
     fn fits_method(&self, method: &str) -> bool {
-        self.methods.is_empty() || self.methods.iter().any(|known| **known == *method)
+        self.methods.is_empty()
+            || self.methods.iter().any(|known| known.eq_ignore_ascii_case(method))
     }
 
     /// The first thing about the request that does not fit.
@@ -191,15 +194,17 @@ impl Pattern {
         }
     }
 
-    /// The same, without regard to case, as names of hosts are compared.
+    /// The same, without regard to case, as names of hosts are compared. Requests in their usual
+    /// form have neither a port nor a dot at the end, and so those of a pattern say nothing.
     fn fits_host(&self, host: &str) -> bool {
         let (host, end) = (host.as_bytes(), |len: usize| host.len().saturating_sub(len));
         match self {
-            Self::Exactly(exact) => host.eq_ignore_ascii_case(exact.as_bytes()),
+            Self::Exactly(exact) => host.eq_ignore_ascii_case(bare_host(exact).as_bytes()),
             Self::Prefix(start) => {
                 host.get(..start.len()).is_some_and(|it| it.eq_ignore_ascii_case(start.as_bytes()))
             }
             Self::Suffix(tail) => {
+                let tail = bare_host(tail);
                 host.len() >= tail.len()
                     && host[end(tail.len())..].eq_ignore_ascii_case(tail.as_bytes())
             }
@@ -365,4 +370,40 @@ fn tier(reader: &mut Reader<'_>, node: &Node, tiers: Option<&Tiers>) -> Option<u
         reader.unknown_tier(node, name, tiers.known());
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Facts, Request, RuleSet};
+
+    fn fits(matching: &str, request: &Request<'_>) -> bool {
+        let rule = format!("rules: [{{ name: a, match: {{ {matching} }}, key: [], limit: 5/s }}]");
+        let set = RuleSet::parse(&rule).unwrap();
+        !set.applying(&Facts::new(&set, request, None)).is_empty()
+    }
+
+    #[test]
+    fn methods_fit_in_any_case() {
+        for method in ["POST", "post", "Post"] {
+            let request = Request::new(method, "/login");
+            assert!(fits("method: POST", &request), "{method}");
+            assert!(fits("method: [GET, POST], path: /login", &request), "{method}");
+            assert!(!fits("method: PUT", &request), "{method}");
+        }
+    }
+
+    #[test]
+    fn ports_and_dots_of_hosts_say_nothing() {
+        let patterns =
+            ["api.example.com.", "API.example.com:443", "'*.example.com.'", "'*.example.com:80'"];
+        for pattern in patterns {
+            let host = format!("host: {pattern}");
+            let fits = |name: &str| {
+                let mut room = String::new();
+                fits(&host, &Request::new("GET", "/").host(name).normal(&mut room))
+            };
+            assert!(fits("api.example.com") && fits("api.example.com.:443"), "{pattern}");
+            assert!(!fits("api.example.org") && !fits("example.com"), "{pattern}");
+        }
+    }
 }
