@@ -57,25 +57,42 @@ pub enum Value<'a> {
 
 impl<'a> Value<'a> {
     /// What is written for the value of an attribute, in a list of overrides for instance; `None`
-    /// if the attribute cannot have that value.
+    /// if the attribute cannot have that value. A network must be as long as those that are
+    /// counted: another is not one of them.
     ///
     /// ```
     /// use tollgate_rules::{Attribute, Value};
     /// assert_eq!(Value::written(&Attribute::Asn, "64496"), Some(Value::Number(64496)));
     /// assert_eq!(Value::written(&Attribute::Ip, "not an address"), None);
+    /// assert!(Value::written(&Attribute::IpPrefix(24), "192.0.2.0/24").is_some());
+    /// assert!(Value::written(&Attribute::IpPrefix(24), "2001:db8::/48").is_some());
+    /// assert_eq!(Value::written(&Attribute::IpPrefix(24), "192.0.0.0/16"), None);
     /// ```
     pub fn written(attribute: &Attribute, text: &'a str) -> Option<Self> {
         match attribute {
             Attribute::Ip => text.parse().ok().map(Self::Ip),
             Attribute::IpPrefix(bits) => {
-                // Also as a network: the rule says how long.
-                let address = text.split_once('/').map_or(text, |(address, _)| address);
-                address.parse().ok().map(|ip| Self::Ip(ClientIp::prefix(ip, *bits)))
+                let (address, length) = match text.split_once('/') {
+                    Some((address, length)) => (address, Some(length)),
+                    None => (text, None),
+                };
+                let ip = address.parse().ok()?;
+                let fits = |length: &str| length.parse() == Ok(prefix_length(ip, *bits));
+                length.is_none_or(fits).then(|| Self::Ip(ClientIp::prefix(ip, *bits)))
             }
             Attribute::Asn => text.parse().ok().map(Self::Number),
             Attribute::Country => text.parse().ok().map(Self::Country),
             _ => Some(Self::Text(text)).filter(|_| !text.is_empty()),
         }
+    }
+}
+
+/// How many bits of an address are those of its [network](ClientIp::prefix).
+pub(crate) fn prefix_length(ip: IpAddr, bits: u8) -> u8 {
+    match ip.to_canonical() {
+        IpAddr::V4(_) => bits.min(32),
+        IpAddr::V6(_) if bits <= 32 => bits * 2,
+        IpAddr::V6(_) => bits,
     }
 }
 

@@ -348,7 +348,7 @@ fn is_normal(path: &str) -> bool {
 }
 
 /// Appends the path to what is there.
-fn write_normal(path: &str, normal: &mut String) {
+pub(crate) fn write_normal(path: &str, normal: &mut String) {
     let begin = normal.len();
     for segment in path.split('/') {
         let start = normal.len();

@@ -6,6 +6,7 @@ use tollgate_core::{Limit, LimitError, Period, Quota};
 
 use crate::attribute::Attribute;
 use crate::budget::{self, Budget};
+use crate::client_ip::ClientIp;
 use crate::condition::Condition;
 use crate::cost::Cost;
 use crate::diagnostic::Diagnostic;
@@ -15,7 +16,7 @@ use crate::files::Files;
 use crate::key::KeyParts;
 use crate::matching::Matching;
 use crate::outcome::Outcome;
-use crate::overrides::Overrides;
+use crate::overrides::{Overrides, Written};
 use crate::read::Reader;
 use crate::settings::{Consistency, Deny, HeaderStyle, Mode, OnStoreFailure, Priority, Settings};
 use crate::tiers::Tiers;
@@ -193,7 +194,8 @@ impl Rule {
         }
     }
 
-    /// Keys that have a limit of their own, as they are written, and the number of that limit.
+    /// Keys that have a limit of their own, in the form in which they are counted, and the number of
+    /// that limit.
     ///
     /// ```
     /// # use tollgate_rules::RuleSet;
@@ -412,6 +414,7 @@ pub(crate) struct Around<'a> {
     pub(crate) tiers: Option<&'a Tiers>,
     pub(crate) usual: &'a Settings,
     pub(crate) files: &'a dyn Files,
+    pub(crate) client_ip: &'a ClientIp,
 }
 
 impl Rule {
@@ -443,7 +446,8 @@ impl Rule {
         };
         let overrides = match (fields.get("overrides"), &budget, &key) {
             (Some(node), Some(budget), Some(key)) => {
-                Overrides::read(reader, node, budget, key, around.files).map(Some)
+                let parts = Written { key, client_ip: around.client_ip };
+                Overrides::read(reader, node, budget, parts, around.files).map(Some)
             }
             _ => Some(None),
         };

@@ -51,7 +51,7 @@ pub(crate) fn read_file(
     };
     let remedy = "list the rules: `rules: [{ name: per-user, key: [user], limit: 100/min }]`";
     let node = reader.required(&fields, "the file", "rules", remedy)?;
-    let around = Around { tiers: tiers.as_ref(), usual: &usual, files };
+    let around = Around { tiers: tiers.as_ref(), usual: &usual, files, client_ip: &client_ip };
     let (rules, nodes) = read_rules(reader, node, &around)?;
     let tests = match fields.get("tests") {
         Some(node) => {

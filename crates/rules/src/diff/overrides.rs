@@ -54,7 +54,7 @@ impl OverrideChanges {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverrideChange {
-    /// The key, as it is written.
+    /// The key, in the form in which it is counted.
     pub key: String,
     /// Its limit; `None` if it had none of its own.
     pub from: Option<Quota>,

@@ -71,7 +71,7 @@ fn what_applies_is_told_in_full() {
         [
             "tiers: applies: user = `alice`; 9/s for the tier `pro`; cost 1, as the attribute \
              that names the cost is no whole number",
-            "net: applies: ip = `2001:db8::`; 70/s by the override for `2001:db8::7`; cost 1",
+            "net: applies: ip = `2001:db8::`; 70/s by the override for `2001:db8::`; cost 1",
             "slots: applies: account is missing, and it counts with all others as `nobody`; \
              3 at once; cost 1",
             "unsure: applies: account is missing, and ip = `2001:db8::` stands for it; 5/s; \
