@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Where the files are that a rule file names: lists of overrides, databases of networks.
 ///
@@ -20,8 +20,8 @@ pub trait Files {
     /// ```
     fn read(&self, name: &str) -> io::Result<String>;
 
-    /// Where a file is that is not text, and is read by somebody else. `None` if there are no
-    /// files on this machine to go with the rules.
+    /// Where a file is that is not text, and is read by somebody else: a database, which may be
+    /// anywhere. `None` if there are no files on this machine to go with the rules.
     ///
     /// ```
     /// # use std::path::Path;
@@ -52,12 +52,14 @@ impl Files for NoFiles {
     }
 }
 
-/// Files in a folder: names that are not absolute are looked for there.
+/// Files in a folder, and in folders in it. Text is read from nowhere else: whoever may write rules
+/// does not thereby read all that the process may. Links are followed, for rules cannot make any.
 ///
 /// ```
-/// use tollgate_rules::Folder;
+/// use tollgate_rules::{Files, Folder};
 /// let folder = Folder::of("limits/rules.yaml");
 /// assert_eq!(folder.path().to_str(), Some("limits"));
+/// assert!(folder.read("/etc/hostname").is_err() && folder.read("../secret").is_err());
 /// ```
 #[derive(Clone, Debug)]
 pub struct Folder(PathBuf);
@@ -100,18 +102,30 @@ impl Files for Folder {
     }
 
     fn read(&self, name: &str) -> io::Result<String> {
-        let path = self.0.join(name);
-        // What is no file may have no end, or wait for somebody to write.
-        if !std::fs::metadata(&path)?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
+        let below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        if !Path::new(name).components().all(below) {
+            let message = "only files in the folder of the rules are, named without `..` and \
+                           without a slash at the beginning";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         let mut bytes = Vec::new();
-        File::open(path)?.take(Self::MAX_BYTES + 1).read_to_end(&mut bytes)?;
+        open(&self.0.join(name))?.take(Self::MAX_BYTES + 1).read_to_end(&mut bytes)?;
         match bytes.len() as u64 > Self::MAX_BYTES {
             true => Err(too_large("it has", Self::MAX_BYTES)),
             false => text(bytes),
         }
     }
+}
+
+/// Opens what is a file. Anything else may have no end, or wait for somebody to write.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let refused = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(refused());
+    }
+    let file = File::open(path)?;
+    // It may be another by now.
+    if file.metadata()?.is_file() { Ok(file) } else { Err(refused()) }
 }
 
 /// Bytes that must be text in UTF-8; the error says where they are not.

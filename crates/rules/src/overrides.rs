@@ -164,10 +164,11 @@ impl Written<'_> {
             write_network(ClientIp::prefix(ip, *bits), *bits, &mut right);
             return format!("`{text}` is not what `{part}` counts by, which is `{right}`");
         }
-        const MAX_QUOTED: usize = 40;
         match text.len() {
             0 => format!("the key has no `{part}`"),
-            1..=MAX_QUOTED => format!("`{}` cannot be the `{part}` of a request", shortened(text)),
+            1..=Lines::MAX_QUOTED => {
+                format!("`{}` cannot be the `{part}` of a request", shortened(text))
+            }
             _ => format!("the key has a `{part}` that no request can have"),
         }
     }
@@ -205,6 +206,9 @@ struct Lines<'l, 'r> {
 impl Lines<'_, '_> {
     /// More than this is not said about one file.
     const MAX_BAD: usize = 10;
+
+    /// What is longer is not repeated in messages: it may be from a file of another kind.
+    const MAX_QUOTED: usize = 40;
 
     fn read_file(&mut self, files: &dyn Files) -> Option<()> {
         let name = self.reader.text(self.node, "`overrides`")?;
@@ -287,7 +291,10 @@ impl Lines<'_, '_> {
         if let Some(known) = self.overrides.known.get(text) {
             return Ok(*known);
         }
-        let quota: Quota = text.parse().map_err(|error| format!("{error}"))?;
+        let quota: Quota = text.parse().map_err(|error| match text.len() {
+            0..=Self::MAX_QUOTED => format!("{error}"),
+            _ => "what is behind the last comma is no limit".to_owned(),
+        })?;
         let Building { quotas, numbers, .. } = &mut self.overrides;
         let number = match numbers.get(&quota.to_string()) {
             Some(number) => *number,

@@ -1,6 +1,6 @@
 //! One file, and the one thing that is looked up in it.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use maxminddb::PathElement::{self, Key};
 use maxminddb::{LookupResult, Reader, WithinOptions};
 
 use super::{Country, Geo, GeoError};
+use crate::files::open;
 
 /// A database in memory.
 #[derive(Debug)]
@@ -105,7 +106,7 @@ impl Stamp {
 fn read(file: &Path) -> Result<(Stamp, Vec<u8>), GeoError> {
     let max = Geo::MAX_FILE_BYTES;
     let too_large = || GeoError::TooLarge { file: file.to_owned(), max };
-    let opened = File::open(file).map_err(unreadable(file))?;
+    let opened = open(file).map_err(unreadable(file))?;
     let stamp = Stamp::of(&opened.metadata().map_err(unreadable(file))?);
     if stamp.length > max {
         return Err(too_large());
