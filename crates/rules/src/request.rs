@@ -128,8 +128,8 @@ impl<'a> Request<'a> {
     ///
     /// - The method is in capitals.
     /// - The host is in lower case, without a port and without a dot at its end.
-    /// - The path begins with a slash, dots are followed, slashes stand alone, and parameters of
-    ///   segments (`;v=1`) are gone. Letters, digits and signs are not escaped; `/`, `?`, `#`, `;`,
+    /// - The path begins with a slash and does not end with one, dots are followed, slashes stand
+    ///   alone, and parameters of segments (`;v=1`) are gone. Letters, digits and signs are not escaped; `/`, `?`, `#`, `;`,
     ///   `%`, and all that is not ASCII are.
     /// - The query is decoded, `+` being a blank. Only what would not be read again stays escaped:
     ///   `&`, `=` in a name, what does not print, and what is not UTF-8.
@@ -150,10 +150,15 @@ impl<'a> Request<'a> {
     where
         'a: 'b,
     {
-        let bare = Self { host: bare_host(self.host), query_is_decoded: true, ..*self };
+        let bare = Self {
+            host: bare_host(self.host),
+            path: bare_path(self.path),
+            query_is_decoded: true,
+            ..*self
+        };
         let host = bare.host.bytes().any(|byte| byte.is_ascii_uppercase());
         let method = self.method.bytes().any(|byte| byte.is_ascii_lowercase());
-        let path = !is_normal(self.path);
+        let path = !is_normal(bare.path);
         let query =
             !self.query_is_decoded && self.query.bytes().any(|byte| matches!(byte, b'%' | b'+'));
         if !(host || method || path || query) {
@@ -171,7 +176,7 @@ impl<'a> Request<'a> {
         }
         let method_end = room.len();
         if path {
-            write_normal(self.path, room);
+            write_normal(bare.path, room);
         }
         let path_end = room.len();
         if query {
@@ -181,7 +186,7 @@ impl<'a> Request<'a> {
         Request {
             host: if host { &room[..host_end] } else { bare.host },
             method: if method { &room[host_end..method_end] } else { self.method },
-            path: if path { &room[method_end..path_end] } else { self.path },
+            path: if path { &room[method_end..path_end] } else { bare.path },
             query: if query { &room[path_end..] } else { self.query },
             ..bare
         }
@@ -334,6 +339,14 @@ pub(crate) fn bare_host(host: &str) -> &str {
     bare.strip_suffix('.').filter(|name| !name.is_empty()).unwrap_or(bare)
 }
 
+/// A path without slashes at its end.
+fn bare_path(path: &str) -> &str {
+    match path.trim_end_matches('/') {
+        "" if path.starts_with('/') => "/",
+        bare => bare,
+    }
+}
+
 /// Most paths are. The star is what `OPTIONS *` asks about: the server as a whole.
 fn is_normal(path: &str) -> bool {
     let mut before = 0;
@@ -471,6 +484,11 @@ mod tests {
             ("/login", "/login"),
             ("/%6c%6Fgin", "/login"),
             ("//login", "/login"),
+            ("/login/", "/login"),
+            ("/login//", "/login"),
+            ("//login/", "/login"),
+            ("/login/;a/", "/login"),
+            ("//", "/"),
             ("/./login", "/login"),
             ("/a/../login", "/login"),
             ("/../../login", "/login"),
@@ -589,7 +607,7 @@ mod tests {
     #[test]
     fn what_is_cut_off_takes_no_room() {
         let mut room = String::new();
-        let request = Request::new("GET", "http://api.example.com.:443/a?b=c&d=e#f");
+        let request = Request::new("GET", "http://api.example.com.:443/a/?b=c&d=e#f");
         let _ = request.normal(&mut room);
         assert_eq!(room.capacity(), 0);
     }
@@ -630,6 +648,7 @@ mod tests {
             let dots = |segment: &str| segment == "." || segment == "..";
             prop_assert!(once.starts_with('/') && !once.split('/').any(dots), "{}", once);
             prop_assert!(!once.contains("//"), "{}", once);
+            prop_assert!(once == "/" || !once.ends_with('/'), "{}", once);
             prop_assert_eq!(normal(&once), once);
         }
     }
