@@ -149,3 +149,25 @@ fn of_alternatives_the_most_specific_that_applies_counts_and_no_other() {
     assert_eq!(passing(&engine, &mine, 9), 2, "and who is denied does not try the next");
     assert_eq!(crate::left(&engine, "items", &get("/v1/items/7")), Some(2));
 }
+
+#[test]
+fn nobody_goes_around_a_rule_by_spelling() {
+    let (engine, _) = engine(
+        "rules: [{ name: a, key: [method, host, path, query.action], limit: 1/h, match: {
+  method: POST, host: api.example.com, path: /café, query.action: delete all,
+  when: \"request.path == '/caf%C3%A9' && request.method == 'POST'\" } }]",
+    );
+    let host = "api.example.com";
+    let usual = Request::new("POST", "/café?action=delete all").host(host);
+    assert_eq!(passing(&engine, &usual, 9), 1);
+    for (method, host, target) in [
+        ("post", host, "/café?action=delete+all"),
+        ("POST", "API.example.com.:443", "/caf%c3%a9?action=delete%20all"),
+        ("POST", "", "http://api.example.com:80/café/?%61ction=%64elete+all#x"),
+        ("Post", host, "x/..//café;v=1?a=b&action=delete+all&action=no"),
+    ] {
+        let request = Request::new(method, target).host(host);
+        assert_eq!(passing(&engine, &request, 9), 0, "{request:?}");
+    }
+    assert_eq!(passing(&engine, &Request::new("PUT", "/café?action=delete all").host(host), 9), 9);
+}
