@@ -40,6 +40,7 @@ mod lasting;
 mod matching;
 mod needs;
 mod networks;
+mod normal;
 mod outcome;
 mod overrides;
 mod path;

@@ -8,9 +8,9 @@ use crate::diagnostic::Diagnostic;
 use crate::document::{Field, Node, Value};
 use crate::facts::{Facts, Value as Fact};
 use crate::networks::Networks;
+use crate::normal::bare_host;
 use crate::path::PathPattern;
 use crate::read::{Reader, did_you_mean, shortened};
-use crate::request::bare_host;
 use crate::tiers::Tiers;
 
 /// What a request must be for a rule to apply: everything that is said here at once.

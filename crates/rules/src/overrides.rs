@@ -15,8 +15,8 @@ use crate::document::{Node, Value};
 use crate::facts::{Value as Fact, prefix_length};
 use crate::files::Files;
 use crate::key::KeyParts;
+use crate::normal::{bare_host, write_normal, write_segment};
 use crate::read::{Reader, shortened};
-use crate::request::{bare_host, write_normal, write_segment};
 
 /// Keys with limits of their own, sorted, their text in one piece.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::request::write_segment;
+use crate::normal::write_segment;
 
 /// A pattern that the path of a request fits or does not.
 ///
