@@ -21,7 +21,9 @@ impl AsRef<Self> for Spending<'_> {
     }
 }
 
-/// When something was spent.
+/// When something was spent. Only whoever gives it back later asks: an engine, when it hears of
+/// outcomes.
+#[cfg_attr(not(feature = "rules"), expect(dead_code, reason = "a gate does not ask"))]
 pub(crate) enum Times {
     /// From all of them at this time.
     Same(Tick),
@@ -29,6 +31,7 @@ pub(crate) enum Times {
     Each(Each<Option<Tick>>),
 }
 
+#[cfg(feature = "rules")]
 impl Times {
     pub(crate) fn of(&self, index: usize) -> Option<Tick> {
         match self {
