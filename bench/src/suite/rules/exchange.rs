@@ -58,8 +58,10 @@ fn exchanging(session: &mut Session, text: &str) -> Result<(), BenchError> {
         without.push(longest_wait(&engine, &clients, None)?);
         with.push(longest_wait(&engine, &clients, Some(next))?);
     }
-    let (with, without) = (median(with), median(without));
-    let row = Row::alone(name, Unit::Milliseconds, (with - without).max(0.0))
+    // Nobody may wait longer, so it is not the usual round that counts but the worst.
+    let worst = |waits: Vec<f64>| waits.into_iter().fold(0.0, f64::max);
+    let (with, without) = (worst(with), worst(without));
+    let row = Row::alone(name, Unit::Milliseconds, with - without)
         .noting(format!("{with:.3} ms with an exchange, {without:.3} ms without"));
     session.add(row.promising(Reach::AtMost(1.0, Unit::Milliseconds)));
     Ok(())
