@@ -156,11 +156,12 @@ const MAY_BE_UNSAFE: [&str; 4] = [
 const MAY_DENY: [&str; 2] = ["tollgate-bench", "tollgate-local"];
 
 /// The lower crates, and the members each may know.
-const MAY_DEPEND_ON: [(&str, &[&str]); 4] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 5] = [
     ("tollgate-core", &[]),
     ("tollgate-local", &["tollgate-core"]),
     ("tollgate-rules", &["tollgate-core"]),
     ("tollgate", &["tollgate-core", "tollgate-local", "tollgate-rules"]),
+    ("tollgate-doors", &["tollgate", "tollgate-core", "tollgate-local", "tollgate-rules"]),
 ];
 
 /// The ends of the graph: programs and tests.

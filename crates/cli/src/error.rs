@@ -74,6 +74,28 @@ pub(crate) enum Error {
     /// There can be no engine for these rules, here and now.
     #[error("these rules cannot be kept: {0}")]
     Engine(#[from] tollgate::Error),
+    /// The configuration cannot be used; nothing was started.
+    #[error("{}{error}", file.as_ref().map(|file| format!("{file}: ")).unwrap_or_default())]
+    Config {
+        file: Option<String>,
+        #[source]
+        error: tollgate_doors::ConfigError,
+    },
+    /// The rules to serve cannot be used; nothing was started.
+    #[error("{error}")]
+    Load {
+        #[source]
+        error: tollgate_doors::LoadError,
+    },
+    /// A door cannot be opened; nothing is served.
+    #[error("{0}")]
+    Start(#[from] tollgate_doors::StartError),
+    /// These rules cannot be served.
+    #[error("{0}")]
+    Swap(#[from] tollgate_doors::SwapError),
+    /// The operating system does not let us.
+    #[error("cannot serve: {0}")]
+    System(#[source] io::Error),
     /// There are no figures.
     #[error(transparent)]
     Bench(#[from] bench::Error),
@@ -87,6 +109,7 @@ impl Error {
     pub(crate) const fn ending(&self) -> Ending {
         match self {
             Self::Rules { .. }
+            | Self::Load { error: tollgate_doors::LoadError::Rules { .. } }
             | Self::Import { error: ImportError::Unreadable { .. } | ImportError::Empty, .. } => {
                 Ending::Findings
             }
@@ -106,6 +129,11 @@ impl Error {
             Self::Rules { .. } => "bad-rules",
             Self::Request { .. } => "bad-request",
             Self::Engine(_) => "no-engine",
+            Self::Config { .. } => "bad-config",
+            Self::Load { .. } => "bad-rules",
+            Self::Start(_) => "no-door",
+            Self::Swap(_) => "no-engine",
+            Self::System(_) => "no-server",
             Self::Bench(_) => "no-figures",
             Self::Print(_) => "no-output",
         }
@@ -135,6 +163,10 @@ impl Error {
                 alone(None, Some(column), &error.remedy())
             }
             Self::Engine(_) => alone(None, None, "count fewer keys, or with fewer limits"),
+            Self::Config { .. } | Self::Load { .. } => alone(None, None, "mend the file"),
+            Self::Start(_) => alone(None, None, "give the door another address, or `off`"),
+            Self::Swap(_) => alone(None, None, "count fewer keys, or with fewer limits"),
+            Self::System(_) => alone(None, None, "see what the system says"),
             Self::Bench(_) => alone(None, None, "measure with other flags"),
             Self::Print(_) => alone(None, None, "see who reads the output"),
         }
@@ -171,6 +203,10 @@ impl Error {
             Self::Import { file, error } => {
                 format!("tollgate: {file}: {error}\nhelp: {}\n", import_remedy(error))
             }
+            Self::Load { error } => format!("{}\n", error.to_text().trim_end()),
+            Self::Start(_) => format!(
+                "tollgate: {self}\nhelp: give the door another address, or `off`\n"
+            ),
             Self::Exists { .. } => format!("tollgate: {self}\nhelp: add `--force` to replace it\n"),
             Self::Usage { remedy, .. } => format!("tollgate: {self}\nhelp: {remedy}\n"),
             Self::Request { line, error } => {

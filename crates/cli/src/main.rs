@@ -12,6 +12,7 @@ mod finding;
 mod flags;
 mod print;
 mod rules;
+mod serve;
 mod usage;
 
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ fn main() -> ExitCode {
         Err(error) => return usage::report(&error, std::env::args_os()).into(),
     };
     let outcome = match &command {
+        Command::Serve(flags) => serve::run(flags),
+        Command::Init(flags) => serve::init(flags),
         Command::Bench(flags) => bench::run(flags).map(|()| Ending::Good).map_err(Error::from),
         Command::Check(flags) => check::run(flags),
         Command::Rules(flags) => rules::run(&flags.command),

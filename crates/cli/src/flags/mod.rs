@@ -1,6 +1,7 @@
 //! What can be said on the command line.
 
 mod rules;
+mod serve;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -8,6 +9,7 @@ pub(crate) use self::rules::{
     ImportFrom, Rules, RulesCheck, RulesCommand, RulesDiff, RulesExplain, RulesFmt, RulesImport,
     RulesSchema, RulesTest,
 };
+pub(crate) use self::serve::{Init, Listen, Serve};
 
 /// A rate limiter that decides in one memory access and never exceeds its limit.
 #[derive(Debug, Parser)]
@@ -20,6 +22,16 @@ pub(crate) struct Flags {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Answer whether requests may pass, over HTTP, forward-auth and RESP
+    ///
+    /// Starts with example rules and counters in memory if nothing is said, and says where it
+    /// listens and what to try.
+    #[command(after_help = serve::SERVING)]
+    Serve(Box<Serve>),
+
+    /// Write a rule file to start from, with comments
+    Init(Init),
+
     /// Measure how fast this machine decides
     ///
     /// Runs decisions on random keys of tables of several sizes, one by one and in batches, and
@@ -50,7 +62,7 @@ impl Command {
         match self {
             Self::Bench(Bench { output, .. }) | Self::Check(Check { output, .. }) => *output,
             Self::Rules(Rules { command }) => command.output(),
-            Self::Completions(_) => Output::Text,
+            Self::Completions(_) | Self::Serve(_) | Self::Init(_) => Output::Text,
         }
     }
 }

@@ -1,0 +1,74 @@
+//! `tollgate serve` and `tollgate init`.
+
+mod banner;
+mod logging;
+mod reload;
+mod settings;
+
+use std::sync::Arc;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tollgate_doors::{Doors, Service, Watched};
+use tollgate_rules::{NoFiles, RuleSet, Source};
+
+use crate::error::{Ending, Error};
+use crate::files;
+use crate::flags::{Init, Serve};
+use crate::print;
+use crate::serve::reload::Reload;
+
+/// Serves until it is told to end.
+pub(crate) fn run(flags: &Serve) -> Result<Ending, Error> {
+    let config = settings::resolve(flags)?;
+    logging::start(&config.log)?;
+    let mut watched = config.rules.as_ref().map(Watched::new);
+    let rules = match &mut watched {
+        Some(watched) => watched.load().map_err(|error| Error::Load { error })?.1,
+        None => starter()?,
+    };
+    let service = Arc::new(Service::new(rules, config.keys)?);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(Error::System)?.block_on(async {
+        let doors = Doors::open(Arc::clone(&service), &config)?;
+        banner::print(&doors, &config, &service)?;
+        let [mut terminate, mut interrupt, mut hangup] = signals().map_err(Error::System)?;
+        let mut reload = Reload::new(&service, watched);
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            () = reload.run(&mut hangup) => {}
+        }
+        tracing::info!("ending: answering whoever has asked");
+        doors.drain().await;
+        Ok(Ending::Good)
+    })
+}
+
+/// Writes a rule file to start from.
+pub(crate) fn init(flags: &Init) -> Result<Ending, Error> {
+    files::create(&flags.file, STARTER, flags.force)?;
+    let file = &flags.file;
+    print::text(&format!(
+        "{file} is written. What it means:  tollgate rules check {file}\n\
+         Serve it:                 tollgate serve --rules {file}\n"
+    ))?;
+    Ok(Ending::Good)
+}
+
+/// The rules of whoever has none.
+fn starter() -> Result<RuleSet, Error> {
+    let source = Source::new("the rules of `tollgate init`", STARTER);
+    RuleSet::read(&source, &NoFiles)
+        .map_err(|report| Error::Rules { text: Box::new(source), report })
+}
+
+/// What the system tells us: to end, to end, and to look again.
+fn signals() -> std::io::Result<[Signal; 3]> {
+    Ok([
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+        signal(SignalKind::hangup())?,
+    ])
+}
+
+const STARTER: &str = include_str!("starter.yaml");

@@ -1,0 +1,76 @@
+//! From flags and a file to a configuration.
+
+use std::fs;
+use std::path::Path;
+
+use tollgate_doors::{Address, Config, ConfigError, Secret};
+
+use crate::error::Error;
+use crate::flags::{Listen, Serve};
+
+/// What is to be done: the defaults, what the file says over them, and what flags say over both.
+pub(super) fn resolve(flags: &Serve) -> Result<Config, Error> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut config = Config::defaults(threads);
+    if let Some(file) = &flags.config {
+        let text = read(file)?;
+        let file = file.display().to_string();
+        let wrong = |error: ConfigError| Error::Config { file: Some(file), error };
+        config.apply(&text).map_err(wrong)?;
+        // Names in a file are meant from where it is.
+        if let (Some(rules), Some(folder)) =
+            (&config.rules, flags.config.as_ref().and_then(|file| file.parent()))
+        {
+            config.rules = Some(folder.join(rules));
+        }
+    }
+    apply(flags, &mut config)?;
+    config.check().map_err(|error| Error::Config { file: None, error })?;
+    Ok(config)
+}
+
+fn apply(flags: &Serve, config: &mut Config) -> Result<(), Error> {
+    config.rules = flags.rules.clone().or(config.rules.take());
+    set(&mut config.http, flags.http.as_ref());
+    set(&mut config.forward_auth, flags.forward_auth.as_ref());
+    set(&mut config.resp, flags.resp.as_ref());
+    set(&mut config.status, flags.status.as_ref());
+    set(&mut config.admin, flags.admin.as_ref());
+    if let Some(keys) = flags.keys {
+        // At most 100 million.
+        config.keys = keys as usize;
+    }
+    config.threads = flags.threads.map_or(config.threads, usize::from);
+    config.log.format = flags.log_format.unwrap_or(config.log.format);
+    if let Some(level) = &flags.log_level {
+        config.log.level.clone_from(level);
+    }
+    if let Some(file) = &flags.admin_token_file {
+        config.admin_token = Some(secret(file)?);
+    }
+    if let Some(file) = &flags.resp_password_file {
+        config.resp_password = Some(secret(file)?);
+    }
+    Ok(())
+}
+
+fn set(address: &mut Option<Address>, flag: Option<&Listen>) {
+    if let Some(Listen(given)) = flag {
+        address.clone_from(given);
+    }
+}
+
+fn secret(file: &Path) -> Result<Secret, Error> {
+    match read(file)?.trim() {
+        "" => {
+            let error = std::io::Error::new(std::io::ErrorKind::InvalidData, "it is empty");
+            Err(Error::Read { file: file.display().to_string(), error })
+        }
+        text => Ok(Secret::new(text)),
+    }
+}
+
+fn read(file: &Path) -> Result<String, Error> {
+    fs::read_to_string(file)
+        .map_err(|error| Error::Read { file: file.display().to_string(), error })
+}

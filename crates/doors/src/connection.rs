@@ -1,0 +1,129 @@
+//! A connection: its bytes, who is at the other end, and what it may take.
+
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+/// What a client may take of a door. Whatever goes beyond is refused in the way of its protocol.
+///
+/// ```
+/// let limits = tollgate_doors::Limits::default();
+/// assert_eq!(limits.body_bytes, 1 << 20);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many connections a door has at once; one more is told so, and closed. Each takes up to
+    /// about 30 KB while it is busy. Too low turns clients away; too high lets them take the memory.
+    pub connections: usize,
+    /// The longest headers of a request, in bytes.
+    pub header_bytes: usize,
+    /// The longest body, or command of RESP, in bytes.
+    pub body_bytes: usize,
+    /// How many requests one body, or how many arguments one command of RESP has.
+    pub batch: usize,
+    /// How long a client may take to send a request that it has begun, and to take its answer.
+    pub patience: Duration,
+    /// How long a connection may be silent between requests.
+    pub idle: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 20_000,
+            header_bytes: 32 << 10,
+            body_bytes: 1 << 20,
+            batch: 1_000,
+            patience: Duration::from_secs(10),
+            idle: Duration::from_secs(300),
+        }
+    }
+}
+
+/// Who is at the other end of a connection: an address, unless it is a process of this machine at a
+/// Unix socket.
+pub(crate) type Peer = Option<IpAddr>;
+
+/// A connection that was accepted, not yet known to any runtime.
+#[derive(Debug)]
+pub(crate) enum Accepted {
+    Tcp(std::net::TcpStream),
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Accepted {
+    /// Joins the runtime that this is called in.
+    pub(crate) fn join(self) -> io::Result<Stream> {
+        match self {
+            Self::Tcp(stream) => TcpStream::from_std(stream).map(Stream::Tcp),
+            Self::Unix(stream) => UnixStream::from_std(stream).map(Stream::Unix),
+        }
+    }
+}
+
+/// The bytes of a connection.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        room: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(context, room),
+            Self::Unix(stream) => Pin::new(stream).poll_read(context, room),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, bytes),
+            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(context, bytes),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_flush(context),
+            Self::Unix(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}

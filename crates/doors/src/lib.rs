@@ -1,0 +1,45 @@
+//! Ways in to a tollgate: HTTP, forward-auth and RESP for those who ask, admin and status for those
+//! who run it.
+//!
+//! ```text
+//!   listener          accepts, one for each door
+//!      |
+//!   worker            a thread with its connections: they never move
+//!      |
+//!   door              http, forward_auth, resp, admin, status: bytes to requests, answers to bytes
+//!      |
+//!   service           one decision, its metrics, its line in the log
+//!      |
+//!   tollgate::Engine
+//! ```
+//!
+//! Every status and header that a client sees comes from [`respond`].
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod admin;
+mod config;
+mod connection;
+mod door;
+mod drain;
+mod forward_auth;
+mod http;
+mod metrics;
+mod resp;
+pub mod respond;
+mod secret;
+mod server;
+mod service;
+mod status;
+mod watch;
+mod web;
+mod worker;
+
+pub use address::{Address, AddressError};
+pub use config::{Config, ConfigError, DrainTimes, Log, LogFormat, ResetStyle, Respond, listen};
+pub use connection::Limits;
+pub use secret::Secret;
+pub use server::{Doors, StartError, Started};
+pub use service::{Service, SwapError};
+pub use watch::{LoadError, Watched};
