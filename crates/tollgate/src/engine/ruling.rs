@@ -6,7 +6,7 @@ use arc_swap::Guard;
 use smallvec::SmallVec;
 use tollgate_core::{Decision, Tick};
 use tollgate_local::{Counters, Held, KeyHash};
-use tollgate_rules::{Mode, Rule};
+use tollgate_rules::{Mode, Rule, RuleSet, Version};
 
 use crate::engine::active::Active;
 use crate::spending::Each;
@@ -125,10 +125,38 @@ impl Ruling {
     /// ```
     pub fn each(&self) -> impl ExactSizeIterator<Item = RuleDecision<'_>> {
         let rules = self.active.rules().rules();
-        self.said.rules.iter().zip(&self.said.each).map(|(rule, decision)| RuleDecision {
-            rule: &rules[*rule as usize],
+        self.said.rules.iter().zip(&self.said.each).map(|(number, decision)| RuleDecision {
+            number: *number as usize,
+            rule: &rules[*number as usize],
             decision: *decision,
         })
+    }
+
+    /// The rules that decided. They may have been [exchanged](crate::Engine::exchange) since.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// let engine = Engine::new(RuleSet::parse("rules: [{ name: old, key: [], limit: 3/s }]")?)?;
+    /// let ruling = engine.decide(&Request::new("GET", "/"));
+    /// engine.exchange(RuleSet::parse("rules: [{ name: new, key: [], limit: 3/s }]")?)?;
+    /// assert_eq!(ruling.rules().rules()[0].name(), "old");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn rules(&self) -> &RuleSet {
+        self.active.rules()
+    }
+
+    /// What the content of these rules is called.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 3/s }]")?)?;
+    /// let ruling = engine.decide(&Request::new("GET", "/"));
+    /// assert_eq!(ruling.version(), engine.rules().version());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn version(&self) -> Version {
+        self.rules().version()
     }
 
     /// The first of the strictest that are enforced.
@@ -174,6 +202,7 @@ impl std::fmt::Debug for Ruling {
 /// ```
 #[derive(Clone, Copy)]
 pub struct RuleDecision<'a> {
+    number: usize,
     rule: &'a Rule,
     decision: Decision,
 }
@@ -190,6 +219,24 @@ impl<'a> RuleDecision<'a> {
     /// ```
     pub const fn rule(&self) -> &'a Rule {
         self.rule
+    }
+
+    /// Its number: its place among the [rules](Ruling::rules) that decided.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// let engine = Engine::new(RuleSet::parse(
+    ///     "rules:
+    ///   - { name: a, match: { method: PUT }, key: [], limit: 3/s }
+    ///   - { name: b, key: [], limit: 3/s }",
+    /// )?)?;
+    /// let ruling = engine.decide(&Request::new("GET", "/"));
+    /// let numbers: Vec<_> = ruling.each().map(|each| each.number()).collect();
+    /// assert_eq!(numbers, [1], "that of `b`");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub const fn number(&self) -> usize {
+        self.number
     }
 
     /// Its name.

@@ -207,3 +207,23 @@ fn rulings_keep_the_rules_they_began_with() {
     assert_eq!((names(&later), later.rule()), (vec!["fourth"], Some("fourth")));
     assert_eq!(format!("{ruling:?}").matches("first").count(), 1);
 }
+
+/// What a ruling says is about the rules that decided, whatever is in force when it is read.
+#[test]
+fn a_ruling_knows_the_rules_that_decided() {
+    let (engine, _) = engine(
+        "rules:
+  - { name: others, match: { method: PUT }, key: [], limit: 5/h }
+  - { name: old, key: [], limit: 5/h }",
+    );
+    let before = engine.decide(&get("/"));
+    exchange(&engine, "rules: [{ name: new, key: [], limit: 5/h }]");
+    let after = engine.decide(&get("/"));
+    for (ruling, name, number) in [(&before, "old", 1), (&after, "new", 0)] {
+        let each = ruling.each().next().unwrap();
+        assert_eq!((each.name(), each.number()), (name, number));
+        assert_eq!(ruling.rules().rules()[each.number()].name(), name);
+    }
+    assert_ne!(before.version(), after.version());
+    assert_eq!(after.version(), engine.rules().version());
+}
