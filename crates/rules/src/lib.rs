@@ -38,6 +38,7 @@ mod index;
 mod key;
 mod lasting;
 mod matching;
+mod modes;
 mod needs;
 mod networks;
 mod normal;

@@ -1,5 +1,6 @@
 //! One rule: which requests, counted by what, against which limit.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{Limit, LimitError, Period, Quota};
@@ -40,7 +41,8 @@ pub struct Rule {
     pub(crate) cost: Cost,
     pub(crate) count_if: Option<Condition>,
     pub(crate) block: Option<(Period, Limit)>,
-    pub(crate) overrides: Option<Overrides>,
+    /// Shared between sets that differ in other things: there may be millions.
+    pub(crate) overrides: Option<Arc<Overrides>>,
     pub(crate) settings: Settings,
     /// The group whose rules are alternatives, and how early this one is asked among them.
     pub(crate) alternative: Option<Alternative>,
@@ -207,7 +209,7 @@ impl Rule {
     /// # Ok::<(), tollgate_rules::LoadError>(())
     /// ```
     pub fn overrides(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.overrides.iter().flat_map(Overrides::iter)
+        self.overrides.iter().flat_map(|overrides| overrides.iter())
     }
 
     /// The parts of a key as it is written in a list of overrides: with commas between them. `None`
@@ -460,7 +462,7 @@ impl Rule {
             cost: cost?,
             count_if: count_if?,
             block: block?,
-            overrides: overrides?,
+            overrides: overrides?.map(Arc::new),
             settings,
             alternative: None,
         };

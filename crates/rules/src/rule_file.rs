@@ -7,12 +7,12 @@ use crate::diagnostic::{Diagnostic, Report};
 use crate::document::{Field, Node, Value};
 use crate::files::Files;
 use crate::geo::Geo;
-use crate::index::Index;
 use crate::matching::networks;
+use crate::modes::index_active;
 use crate::read::{Fields, Reader};
 use crate::rule::{Alternative, Around, Rule};
 use crate::rule_set::RuleSet;
-use crate::settings::{Mode, Settings};
+use crate::settings::Settings;
 use crate::tiers::Tiers;
 use crate::version::Version;
 
@@ -61,8 +61,7 @@ pub(crate) fn read_file(
         }
         None => Vec::new(),
     };
-    let active = rules.iter().zip(0u32..).filter(|(rule, _)| rule.mode() != Mode::Off);
-    let index = Index::new(active.map(|(rule, number)| (number, &rule.matching)));
+    let index = index_active(&rules);
     let version = Version::of(root, &rules);
     let has_alternatives = rules.iter().any(|rule| rule.alternative.is_some());
     let (namespace, rules) = (namespace.into(), rules.into());

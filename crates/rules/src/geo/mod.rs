@@ -123,6 +123,18 @@ impl Geo {
         self.country.as_ref()?.look_up(ip)
     }
 
+    /// Whether both hold the same files in memory, as clones do until one of them reloads.
+    ///
+    /// ```
+    /// use tollgate_rules::Geo;
+    /// let geo = Geo::default();
+    /// assert!(geo.shares_with(&geo.clone()));
+    /// ```
+    pub fn shares_with(&self, other: &Self) -> bool {
+        same(self.asn.as_ref(), other.asn.as_ref())
+            && same(self.country.as_ref(), other.country.as_ref())
+    }
+
     /// Whether there is a database of network operators, and one of countries.
     pub(crate) const fn knows(&self) -> (bool, bool) {
         (self.asn.is_some(), self.country.is_some())
@@ -148,6 +160,10 @@ impl Geo {
         self.country = country.or_else(|| self.country.take());
         Ok(changed)
     }
+}
+
+fn same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
+    one.map(Arc::as_ptr) == other.map(Arc::as_ptr)
 }
 
 /// The database anew, if its file has changed.

@@ -38,13 +38,15 @@ impl Active {
         let limits = |rule: &Rule| rule.limits().len() + rule.override_limits().len();
         let among = rules.rules().iter().map(limits).sum();
         let making = Making { engine, rules: &rules, among, now: engine.clock.anchor() };
-        let counted = rules
-            .rules()
-            .iter()
-            .map(|rule| Counted::new(&making, rule, known.get(rule.name()).copied()).map(Arc::new));
+        // Rules of the same file, in other modes maybe, count as they did.
+        let is_same = old.is_some_and(|old| old.rules.version() == rules.version());
+        let counted = rules.rules().iter().map(|rule| match known.get(rule.name()).copied() {
+            Some(old) if is_same && old.is_of(rule) => Ok(Arc::clone(old)),
+            old => Counted::new(&making, rule, old).map(Arc::new),
+        });
         let counted = counted.collect::<Result<Box<[Arc<Counted>]>, _>>()?;
         for (rule, counted) in rules.rules().iter().zip(&counted) {
-            if let Some(old) = known.get(rule.name()) {
+            if let Some(old) = known.get(rule.name()).filter(|old| !Arc::ptr_eq(old, counted)) {
                 counted.tell_of_moved_keys(old, making.now.tick);
             }
         }
@@ -57,7 +59,7 @@ impl Active {
         };
         let active = |rule: &&Rule| rule.mode() != Mode::Off;
         let has_only_rates = rules.rules().iter().filter(active).all(only_rate);
-        let geo = rules.geo().cloned().map(ArcSwap::from_pointee);
+        let geo = rules.geo().map(|geo| ArcSwap::new(newest(geo, old)));
         Ok(Self { counted, has_only_rates, geo, rules })
     }
 
@@ -81,4 +83,12 @@ impl Active {
     pub(super) fn counted(&self, rule: usize) -> &Arc<Counted> {
         &self.counted[rule]
     }
+}
+
+/// The databases of networks that rules were read with, or what was read since for rules that have
+/// the same ones.
+fn newest(geo: &Geo, old: Option<&Active>) -> Arc<Geo> {
+    let is_same = |old: &&Active| old.rules.geo().is_some_and(|old| old.shares_with(geo));
+    let known = old.filter(is_same).and_then(|old| old.geo.as_ref());
+    known.map_or_else(|| Arc::new(geo.clone()), ArcSwap::load_full)
 }

@@ -95,6 +95,20 @@ impl Counted {
         })
     }
 
+    /// Whether it was made for such a rule, of rules of the same version.
+    pub(super) fn is_of(&self, rule: &Rule) -> bool {
+        let (own, overriding) = self.limits.split_at(self.own);
+        let same =
+            |kept: &[Kept], limits: &[Limit]| kept.iter().map(|(limit, _)| &**limit).eq(limits);
+        let slots = rule.concurrent().map_or(0, |(most, _)| most.len());
+        *self.key == *rule.key()
+            && self.per_tier == rule.limits_per_tier()
+            && (slots > 0 || same(own, rule.limits()))
+            && same(overriding, rule.override_limits())
+            && self.slots.len() == slots
+            && self.blocks.as_ref().map(|(limit, _)| &**limit) == rule.block_limit()
+    }
+
     /// What counted until now for the limit of that number of `rule`. A tier is the same if it has
     /// the same name. Where all had one limit together, that was the limit of each; where each had
     /// its own, none of them is that of all.

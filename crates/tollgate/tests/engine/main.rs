@@ -17,6 +17,7 @@ mod model;
 mod modes;
 mod outcomes;
 mod slots;
+mod switches;
 mod traffic;
 
 use std::time::Duration;
