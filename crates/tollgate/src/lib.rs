@@ -85,7 +85,9 @@ mod spending;
 mod stats;
 
 #[cfg(feature = "rules")]
-pub use engine::{Engine, EngineBuilder, Expectation, Failure, Rehearsal, RuleDecision, Ruling};
+pub use engine::{
+    Engine, EngineBuilder, Expectation, Failure, Rehearsal, RuleDecision, Ruling, UnderWay,
+};
 pub use error::Error;
 pub use gate::{Answer, Charge, Gate, GateBuilder, KeyRef, LimitId};
 pub use limiter::{Limiter, LimiterBuilder};

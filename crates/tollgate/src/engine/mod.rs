@@ -7,17 +7,19 @@ mod decide;
 mod keys;
 mod rehearsal;
 mod ruling;
+mod under_way;
 
 pub use builder::EngineBuilder;
 pub use rehearsal::{Expectation, Failure, Rehearsal};
 pub use ruling::{RuleDecision, Ruling};
+pub use under_way::UnderWay;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use tollgate_local::{Clock, Seed, SystemClock, Table};
-use tollgate_rules::{Facts, Geo, GeoError, Outcome, Request, RuleSet};
+use tollgate_rules::{Geo, GeoError, Request, RuleSet};
 
 use crate::engine::active::Active;
 use crate::engine::decide::Intent;
@@ -103,14 +105,13 @@ impl<C: Clock> Engine<C> {
     /// If a rule asks for what cannot be kept. The old rules then stay in force.
     pub fn exchange(&self, rules: impl Into<Arc<RuleSet>>) -> Result<(), Error> {
         // One at a time, so that no counters are succeeded twice.
-        let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut retired = self.retired();
         let old = self.active.load_full();
         let new = Active::succeeding(self, rules.into(), Some(&old))?;
         self.active.store(Arc::new(new));
         retired.push(old);
-        // To drop thousands of counters takes a while. Whoever decides must not be the last to
-        // hold them, so that is done here, for all that nobody holds any more.
-        retired.retain(|old| Arc::strong_count(old) > 1);
+        drop(retired);
+        self.release_retired();
         Ok(())
     }
 
@@ -162,34 +163,8 @@ impl<C: Clock> Engine<C> {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Says how a request ended: rules that count only some outcomes get back what others were
-    /// reserved, and what was under way no longer is. A ruling that is dropped without this has
-    /// spent what it was reserved.
-    ///
-    /// ```
-    /// # use tollgate::{Engine, Outcome, Request, RuleSet};
-    /// let engine = Engine::new(RuleSet::parse(
-    ///     "rules: [{ name: failures, key: [], limit: 1/h, count_if: response.status == 401 }]",
-    /// )?)?;
-    /// let login = Request::new("POST", "/login");
-    /// let outcome = |status| Outcome { status: Some(status), headers: &[] };
-    /// engine.report(engine.decide(&login), &login, &outcome(200));
-    /// engine.report(engine.decide(&login), &login, &outcome(401));
-    /// assert!(!engine.decide(&login).is_allowed());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn report(&self, ruling: Ruling, request: &Request<'_>, outcome: &Outcome<'_>) {
-        let rules = ruling.active().rules();
-        let mut room = String::new();
-        let request = request.normal(&mut room);
-        let geo = ruling.active().geo().map(ArcSwap::load);
-        let facts = Facts::new(rules, &request, geo.as_ref().map(|geo| &***geo));
-        for reserved in ruling.reserved() {
-            if !rules.rules()[reserved.rule].counts(&facts, outcome) {
-                reserved.counters.undo(reserved.key, reserved.cost, reserved.at, &self.clock);
-            }
-        }
-        self.fail(facts.failures());
+    fn retired(&self) -> MutexGuard<'_, Vec<Arc<Active>>> {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn fail(&self, times: u32) {

@@ -9,6 +9,7 @@ use tollgate_local::{Counters, Held, KeyHash};
 use tollgate_rules::{Mode, Rule, RuleSet, Version};
 
 use crate::engine::active::Active;
+use crate::engine::under_way::UnderWay;
 use crate::spending::Each;
 
 /// What all rules that apply to a request say together. Slots of rules about what is under way at
@@ -159,6 +160,44 @@ impl Ruling {
         self.rules().version()
     }
 
+    /// Whether it matters how and when the request ends: it holds slots, or was charged by rules
+    /// that count only some outcomes. If not, the ruling can be dropped without a
+    /// [report](crate::Engine::report).
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// let engine = Engine::new(RuleSet::parse(
+    ///     "rules:
+    ///   - { name: all, key: [], limit: 3/s }
+    ///   - { name: exports, match: { path: /export }, key: [], concurrent: 3 }",
+    /// )?)?;
+    /// assert!(!engine.decide(&Request::new("GET", "/")).needs_report());
+    /// assert!(engine.decide(&Request::new("GET", "/export")).needs_report());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn needs_report(&self) -> bool {
+        !self.said.reserved.is_empty() || !self.said.held.is_empty()
+    }
+
+    /// What of it a request under way needs, to be kept until it ends.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Outcome, Request, RuleSet};
+    /// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], concurrent: 1 }]")?)?;
+    /// let request = Request::new("GET", "/");
+    /// let under_way = engine.decide(&request).keep();
+    /// let ended = Outcome { status: Some(200), headers: &[] };
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(|| engine.report(under_way, &request, &ended));
+    /// });
+    /// assert!(engine.decide(&request).is_allowed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn keep(self) -> UnderWay {
+        let Self { active, said } = self;
+        UnderWay::new(|| Guard::into_inner(active), said.reserved, said.held)
+    }
+
     /// The first of the strictest that are enforced.
     fn strictest(&self) -> Option<RuleDecision<'_>> {
         let enforced = self.each().filter(|each| each.mode() == Mode::Enforce);
@@ -170,17 +209,9 @@ impl Ruling {
         })
     }
 
-    pub(super) fn active(&self) -> &Active {
-        &self.active
-    }
-
     /// The slots that it holds: the rest of it is let go.
     pub(super) fn into_held(self) -> SmallVec<[Held; 1]> {
         self.said.held
-    }
-
-    pub(super) fn reserved(&self) -> &[Reserved] {
-        &self.said.reserved
     }
 }
 

@@ -19,6 +19,7 @@ mod outcomes;
 mod slots;
 mod switches;
 mod traffic;
+mod under_way;
 
 use std::time::Duration;
 
