@@ -212,14 +212,15 @@ impl<'a> Facts<'a> {
     /// ```
     #[inline]
     pub fn cost(&self, rule: &Rule) -> u64 {
-        match rule.cost().of(self) {
+        let cost = match rule.cost().of(self) {
             Ok(cost) => cost,
             Err(error) if error.refuses() => u64::MAX,
             Err(_) => {
                 self.fail();
                 rule.cost().unknown()
             }
-        }
+        };
+        cost.saturating_mul(self.request.counts())
     }
 
     /// The tier of the request by name, if there are tiers.

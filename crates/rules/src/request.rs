@@ -28,6 +28,7 @@ pub struct Request<'a> {
     /// Nothing in it is decoded twice.
     query_is_decoded: bool,
     peer: Option<IpAddr>,
+    cost: u64,
     headers: &'a [(&'a str, &'a str)],
     attributes: &'a [(&'a str, &'a str)],
 }
@@ -65,6 +66,7 @@ impl<'a> Request<'a> {
             query,
             query_is_decoded: false,
             peer: None,
+            cost: 1,
             headers: &[],
             attributes: &[],
         }
@@ -96,6 +98,25 @@ impl<'a> Request<'a> {
     #[must_use]
     pub const fn peer(mut self, peer: IpAddr) -> Self {
         self.peer = Some(peer);
+        self
+    }
+
+    /// How often it counts, 1 unless said otherwise: it spends so many times what it would spend
+    /// from each limit. It takes one slot of those under way at once, whatever it costs.
+    ///
+    /// ```
+    /// # use tollgate_rules::{Facts, Request, RuleSet};
+    /// let set = RuleSet::parse(
+    ///     "rules: [{ name: a, key: [], limit: 50/s }, { name: b, key: [], limit: 50/s, cost: 5 }]",
+    /// )?;
+    /// let request = Request::new("GET", "/").cost(3);
+    /// let facts = Facts::new(&set, &request, None);
+    /// assert_eq!([0, 1].map(|rule| facts.cost(&set.rules()[rule])), [3, 15]);
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    #[must_use]
+    pub const fn cost(mut self, cost: u64) -> Self {
+        self.cost = cost;
         self
     }
 
@@ -233,6 +254,16 @@ impl<'a> Request<'a> {
     /// ```
     pub const fn query(&self) -> &'a str {
         self.query
+    }
+
+    /// See [`cost`](Self::cost).
+    ///
+    /// ```
+    /// # use tollgate_rules::Request;
+    /// assert_eq!(Request::new("GET", "/").counts(), 1);
+    /// ```
+    pub const fn counts(&self) -> u64 {
+        self.cost
     }
 
     /// See [`peer`](Self::peer).
