@@ -204,9 +204,9 @@ impl Error {
                 format!("tollgate: {file}: {error}\nhelp: {}\n", import_remedy(error))
             }
             Self::Load { error } => format!("{}\n", error.to_text().trim_end()),
-            Self::Start(_) => format!(
-                "tollgate: {self}\nhelp: give the door another address, or `off`\n"
-            ),
+            Self::Start(_) => {
+                format!("tollgate: {self}\nhelp: give the door another address, or `off`\n")
+            }
             Self::Exists { .. } => format!("tollgate: {self}\nhelp: add `--force` to replace it\n"),
             Self::Usage { remedy, .. } => format!("tollgate: {self}\nhelp: {remedy}\n"),
             Self::Request { line, error } => {

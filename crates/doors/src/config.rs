@@ -313,7 +313,12 @@ impl RawLimits {
     fn write_to(self, limits: &mut Limits) -> Result<(), ConfigError> {
         set_count(&mut limits.connections, "limits.connections", self.connections, 1..=1_000_000)?;
         let bytes = 1024..=1 << 30;
-        set_count(&mut limits.header_bytes, "limits.header_bytes", self.header_bytes, bytes.clone())?;
+        set_count(
+            &mut limits.header_bytes,
+            "limits.header_bytes",
+            self.header_bytes,
+            bytes.clone(),
+        )?;
         set_count(&mut limits.body_bytes, "limits.body_bytes", self.body_bytes, bytes)?;
         set_count(&mut limits.batch, "limits.batch", self.batch, 1..=100_000)?;
         set_time(&mut limits.patience, "limits.patience", self.patience.as_deref())?;
@@ -397,7 +402,8 @@ mod tests {
 
     #[test]
     fn a_file_changes_what_it_names() {
-        let text = "keys = 5\n[listen]\nhttp = 'unix:/tmp/a'\nadmin = 'off'\n[limits]\nidle = '5min'";
+        let text =
+            "keys = 5\n[listen]\nhttp = 'unix:/tmp/a'\nadmin = 'off'\n[limits]\nidle = '5min'";
         let config = Config::parse(text).unwrap();
         assert_eq!(config.keys, 5);
         assert_eq!(config.http, Some(Address::Unix("/tmp/a".into())));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ::http::{Request, StatusCode};
 use hyper::body::Incoming;
 
-use crate::connection::{Peer};
+use crate::connection::Peer;
 use crate::door::Name;
 use crate::respond;
 use crate::service::Service;

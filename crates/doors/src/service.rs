@@ -28,7 +28,12 @@ impl Service {
     pub fn new(rules: RuleSet, keys: usize) -> Result<Self, SwapError> {
         let rules = Arc::new(rules);
         let engine = Engine::builder(Arc::clone(&rules)).keys(keys).build()?;
-        Ok(Self { engine, given: Mutex::new(rules), metrics: Metrics::default(), drain: Drain::new() })
+        Ok(Self {
+            engine,
+            given: Mutex::new(rules),
+            metrics: Metrics::default(),
+            drain: Drain::new(),
+        })
     }
 
     /// Puts other rules in force.

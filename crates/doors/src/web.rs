@@ -14,8 +14,8 @@ use hyper_util::server::conn::auto;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::connection::{Limits, Peer, Stream};
-use crate::drain::Draining;
 use crate::door::{Door, Name};
+use crate::drain::Draining;
 use crate::respond;
 use crate::worker::Work;
 
@@ -27,11 +27,8 @@ pub(crate) trait Site: Send + Sync + 'static {
     const NAME: Name;
 
     /// Answers one request.
-    fn answer(
-        &self,
-        request: Request<Incoming>,
-        peer: Peer,
-    ) -> impl Future<Output = Answer> + Send;
+    fn answer(&self, request: Request<Incoming>, peer: Peer)
+    -> impl Future<Output = Answer> + Send;
 }
 
 /// A door of HTTP.

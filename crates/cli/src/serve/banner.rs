@@ -32,5 +32,7 @@ pub(super) fn print(doors: &Doors, config: &Config, service: &Service) -> Result
              curl -i http://{address}/v1/check -d '{{\"method\":\"GET\",\"path\":\"/\",\"user\":\"alice\"}}'\n",
         );
     }
-    print::text(&text)
+    print::text(&text)?;
+    tracing::info!(doors = doors.started().len(), "serving");
+    Ok(())
 }

@@ -1,0 +1,59 @@
+//! From its start to its end.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+
+use crate::support::{Server, until};
+
+const RULES: &str = "rules: [{ name: everybody, key: [], limit: 3/h }]";
+
+/// What is answered to a GET, all of it.
+fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn is_ready_once_it_says_so_and_ends_when_told() {
+    let mut server = Server::start(RULES);
+    let ready = get(server.address("status"), "/readyz");
+    assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");
+    server.process.signal("TERM");
+    assert!(server.process.wait().success());
+}
+
+#[test]
+fn leaves_before_it_drains() {
+    let config = tempfile::NamedTempFile::new().unwrap();
+    fs::write(config.path(), "[drain]\ndelay = '1h'\n").unwrap();
+    let server = Server::with(RULES, &["--config", config.path().to_str().unwrap()]);
+    let status = server.address("status");
+    server.process.signal("TERM");
+    let answer = until("it is not ready any more", || {
+        Some(get(status, "/readyz")).filter(|answer| !answer.starts_with("HTTP/1.1 200"))
+    });
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    let healthy = get(status, "/healthz");
+    assert!(healthy.starts_with("HTTP/1.1 200"), "everybody is still served: {healthy}");
+}
+
+#[test]
+fn rules_that_change_come_into_force_and_bad_ones_do_not() {
+    let mut server = Server::start(RULES);
+    fs::write(server.rules(), "rules: [{ name: everybody, key: [], limt: 5/h }]").unwrap();
+    let refused = server.process.wait_for_line("rules are refused");
+    assert!(refused.contains("limt") || server.process.output().join("\n").contains("limt"));
+    fs::write(server.rules(), "rules: [{ name: everybody, key: [], limit: 5/h }]").unwrap();
+    server.process.wait_for_line("rules are in force");
+}
+
+#[test]
+fn reads_its_rules_again_when_hung_up_on() {
+    let mut server = Server::start(RULES);
+    server.process.signal("HUP");
+    server.process.wait_for_line("rules are in force");
+}
