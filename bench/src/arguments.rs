@@ -21,6 +21,8 @@ pub(crate) enum Suite {
     Local(Options),
     /// Decisions by rules: matching, overrides, loading, exchanging rules under load.
     Rules(Options),
+    /// The server: RESP and HTTP beside other servers, time inside, memory, start.
+    Doors(Options),
     /// Measures the memory of one limiter in this process; the runner calls itself with it.
     #[command(hide = true)]
     Footprint { limiter: Limiter, keys: usize },

@@ -44,6 +44,10 @@ pub(crate) enum BenchError {
     #[error("measuring memory in a child process: {0}")]
     Child(String),
 
+    /// A program that takes part could not be installed or started, or failed.
+    #[error("{name}: {why}")]
+    Program { name: String, why: String },
+
     /// The report could not be printed.
     #[error("printing the report: {0}")]
     Print(#[from] std::io::Error),

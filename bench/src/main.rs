@@ -41,6 +41,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().suite {
         Suite::Local(options) => measure_and_tell(&options, suite::local::run),
         Suite::Rules(options) => measure_and_tell(&options, suite::rules::run),
+        Suite::Doors(options) => measure_and_tell(&options, suite::doors::run),
         Suite::Footprint { limiter, keys } => print_footprint(limiter, keys),
     };
     outcome.unwrap_or_else(|error| {

@@ -121,7 +121,10 @@ impl Serialize for Reach {
 pub(crate) enum Unit {
     NanosPerDecision,
     MillionsPerSecond,
+    ThousandsPerSecond,
+    Microseconds,
     Milliseconds,
+    Megabytes,
     BytesPerKey,
     PercentOfKeys,
     Admitted,
@@ -129,7 +132,7 @@ pub(crate) enum Unit {
 
 impl Unit {
     fn more_is_better(self) -> bool {
-        matches!(self, Self::MillionsPerSecond)
+        matches!(self, Self::MillionsPerSecond | Self::ThousandsPerSecond)
     }
 }
 
@@ -138,7 +141,10 @@ impl fmt::Display for Unit {
         f.pad(match self {
             Self::NanosPerDecision => "ns",
             Self::MillionsPerSecond => "M/s",
+            Self::ThousandsPerSecond => "K/s",
+            Self::Microseconds => "us",
             Self::Milliseconds => "ms",
+            Self::Megabytes => "MB",
             Self::BytesPerKey => "B/key",
             Self::PercentOfKeys => "% of keys",
             Self::Admitted => "admitted",

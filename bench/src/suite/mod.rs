@@ -1,5 +1,6 @@
 //! The suites: each measures one part of Tollgate against its peers.
 
+pub(crate) mod doors;
 pub(crate) mod local;
 pub(crate) mod rules;
 
@@ -75,6 +76,11 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
+    /// Whether figures are only to show that there are any.
+    pub(crate) const fn is_quick(&self) -> bool {
+        self.large < Self::FULL.large
+    }
+
     pub(crate) const FULL: Self = Self {
         large: 10_000_000,
         medium: 1_000_000,

@@ -1,0 +1,86 @@
+//! A load that keeps to a rate, whatever the answers: what a server does when it is not saturated.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use super::process::address;
+use crate::error::BenchError;
+use crate::keys;
+use crate::stopwatch::Stopwatch;
+
+/// Asks one question after another, evenly, over some connections in turn. The next question of a
+/// connection waits until it has an answer, so none is ever pipelined.
+pub(super) fn ask(
+    port: u16,
+    per_second: f64,
+    lasting: Duration,
+    mut question: impl FnMut(u64, &mut Vec<u8>),
+) -> Result<Paced, BenchError> {
+    let mut connections = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let stream = TcpStream::connect(address(port)).map_err(BenchError::Print)?;
+        stream.set_nodelay(true).map_err(BenchError::Print)?;
+        stream.set_nonblocking(true).map_err(BenchError::Print)?;
+        connections.push(Connection { stream, waiting: false });
+    }
+    let mut text = Vec::new();
+    let mut paced = Paced { asked: 0, late: 0 };
+    let begin = Stopwatch::start();
+    while begin.elapsed() < lasting {
+        let due = (begin.elapsed().as_secs_f64() * per_second) as u64;
+        for connection in &mut connections {
+            connection.take_answer()?;
+            if paced.asked + paced.late < due {
+                if connection.waiting {
+                    continue;
+                }
+                text.clear();
+                question(keys::mix(paced.asked), &mut text);
+                connection.stream.write_all(&text).map_err(BenchError::Print)?;
+                connection.waiting = true;
+                paced.asked += 1;
+            }
+        }
+        // What could not be asked in time is not caught up on: that would be a burst.
+        let behind = due.saturating_sub(paced.asked + paced.late);
+        if behind > connections.len() as u64 {
+            paced.late += behind;
+        }
+    }
+    Ok(paced)
+}
+
+/// How it went.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Paced {
+    pub(super) asked: u64,
+    /// Questions that were not asked because the load itself did not get to it.
+    pub(super) late: u64,
+}
+
+struct Connection {
+    stream: TcpStream,
+    waiting: bool,
+}
+
+impl Connection {
+    /// Takes an answer if there is one. Answers are short, and come in one piece.
+    fn take_answer(&mut self) -> Result<(), BenchError> {
+        if !self.waiting {
+            return Ok(());
+        }
+        let mut room = [0; 4096];
+        match self.stream.read(&mut room) {
+            Ok(0) => Err(BenchError::Child("the server closed a connection".to_owned())),
+            Ok(_) => {
+                self.waiting = false;
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(BenchError::Print(error)),
+        }
+    }
+}
+
+const CONNECTIONS: usize = 16;

@@ -1,0 +1,88 @@
+//! The programs that take part. What is missing is installed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::output;
+use crate::error::BenchError;
+use crate::suite::Session;
+
+/// Where the programs are.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    pub(crate) tollgate: PathBuf,
+    pub(crate) redis: PathBuf,
+    pub(crate) redis_benchmark: PathBuf,
+    pub(crate) wrk: PathBuf,
+    pub(crate) throttlecrab: PathBuf,
+}
+
+impl Programs {
+    /// Builds ours, and installs the others: Debian's, and throttlecrab's server into the folder
+    /// of built things.
+    pub(crate) fn ready(session: &Session) -> Result<Self, BenchError> {
+        let here = std::env::current_exe().map_err(BenchError::Print)?;
+        let release = here.parent().unwrap_or(Path::new("."));
+        let tools = release.parent().unwrap_or(release).join("tools");
+        let say = |what: &str| session.progress.say(what);
+        say("building the server");
+        output(Command::new("cargo").args([
+            "build",
+            "--release",
+            "--locked",
+            "-p",
+            "tollgate-cli",
+        ]))?;
+        let redis = debian("redis-server", "redis-server")?;
+        let redis_benchmark = debian("redis-benchmark", "redis-tools")?;
+        let wrk = debian("wrk", "wrk")?;
+        let throttlecrab = match which("throttlecrab-server") {
+            Some(found) => found,
+            None => {
+                say("installing throttlecrab-server: a few minutes, once");
+                throttlecrab(&tools)?
+            }
+        };
+        let tollgate = release.join("tollgate");
+        Ok(Self { tollgate, redis, redis_benchmark, wrk, throttlecrab })
+    }
+}
+
+/// A program of a Debian package.
+fn debian(program: &str, package: &str) -> Result<PathBuf, BenchError> {
+    if let Some(found) = which(program) {
+        return Ok(found);
+    }
+    output(Command::new("apt-get").args(["update", "-q"]))?;
+    output(
+        Command::new("apt-get")
+            .args(["install", "-qy", "--no-install-recommends", package])
+            .env("DEBIAN_FRONTEND", "noninteractive"),
+    )?;
+    which(program).ok_or_else(|| BenchError::Program {
+        name: program.to_owned(),
+        why: format!("the package {package} did not bring it"),
+    })
+}
+
+fn throttlecrab(tools: &Path) -> Result<PathBuf, BenchError> {
+    let installed = tools.join("bin/throttlecrab-server");
+    if !installed.exists() {
+        // Its build wants the compiler of protocol buffers.
+        debian("protoc", "protobuf-compiler")?;
+        output(Command::new("cargo").args(["install", "--locked", "--root"]).arg(tools).args([
+            "--version",
+            THROTTLECRAB,
+            "throttlecrab-server",
+        ]))?;
+    }
+    Ok(installed)
+}
+
+/// Where a program is, if it is on the path.
+fn which(program: &str) -> Option<PathBuf> {
+    let found = output(Command::new("sh").args(["-c", "command -v \"$0\"", program])).ok()?;
+    Some(PathBuf::from(found.trim())).filter(|path| path.is_file())
+}
+
+const THROTTLECRAB: &str = "0.4.40";
