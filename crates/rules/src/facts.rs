@@ -141,6 +141,11 @@ impl<'a> Facts<'a> {
         self.request
     }
 
+    /// The rules that want to know them.
+    pub(crate) const fn set(&self) -> &'a RuleSet {
+        self.set
+    }
+
     /// Whose request it is, behind the proxies that are trusted.
     ///
     /// ```

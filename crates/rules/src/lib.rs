@@ -29,6 +29,7 @@ mod excerpt;
 mod explain;
 mod facts;
 mod files;
+mod find;
 mod fmt;
 mod geo;
 mod graphql;
@@ -74,6 +75,7 @@ pub use explain::{
 };
 pub use facts::{Facts, Value};
 pub use files::{Files, Folder, NoFiles, text};
+pub use find::UnknownRule;
 pub use fmt::format;
 pub use geo::{Country, CountryError, Geo, GeoError};
 pub use graphql::{GraphqlCache, GraphqlCost, GraphqlError};

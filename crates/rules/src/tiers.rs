@@ -3,6 +3,7 @@
 use crate::attribute::Attribute;
 use crate::diagnostic::Diagnostic;
 use crate::document::Node;
+use crate::facts::Facts;
 use crate::read::{Fields, Reader, did_you_mean, listed, shortened};
 
 /// The plans that requests are on, and where a request says which.
@@ -164,5 +165,21 @@ impl Reader<'_> {
             let span = node.span.clone();
             Diagnostic::error("unknown-tier", span, message, "not a tier", remedy)
         });
+    }
+}
+
+impl Facts<'_> {
+    /// Whether the request itself names a tier, be it one that there is or not.
+    ///
+    /// ```
+    /// # use tollgate_rules::{Facts, Request, RuleSet};
+    /// let set = RuleSet::parse("tiers: { from: claims.plan, known: [a, b], else: a }\nrules: []")?;
+    /// let names = |request| Facts::new(&set, &request, None).names_tier();
+    /// assert!(names(Request::new("GET", "/").attributes(&[("claims.plan", "b")])));
+    /// assert!(!names(Request::new("GET", "/")));
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub fn names_tier(&self) -> bool {
+        self.set().tiers().is_some_and(|tiers| self.plain_value(tiers.from()).is_some())
     }
 }

@@ -1,6 +1,9 @@
 //! The counters of one rule.
 
 mod past;
+mod states;
+
+pub(super) use states::{Candidate, is_at_rest};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

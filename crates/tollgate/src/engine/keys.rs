@@ -24,7 +24,19 @@ fn part_hash(rule: &Rule, part: &Attribute, facts: &Facts<'_>, seed: &Seed) -> O
     Some(seed.both(().hash(seed), hash(rule.value_instead(facts)?, seed)))
 }
 
-/// The same of a key as it is written in a list of overrides. `None` if it cannot be one.
+/// What a rule counts a request by, for people: each part and its value, in parentheses what
+/// stands for one that the request lacks.
+pub(super) fn key_parts(rule: &Rule, facts: &Facts<'_>) -> Vec<(String, String)> {
+    let value = |part: &Attribute| match (rule.key_value(part, facts), rule.value_instead(facts)) {
+        (Some(value), _) => value.to_string(),
+        (None, Some(fallback @ Value::Fallback(_))) => fallback.to_string(),
+        (None, Some(value)) => format!("({value})"),
+        (None, None) => String::new(),
+    };
+    rule.key().iter().map(|part| (part.to_string(), value(part))).collect()
+}
+
+/// The hash of a key as it is written in a list of overrides. `None` if it cannot be one.
 pub(super) fn written_key_hash(
     rules: &RuleSet,
     rule: &Rule,

@@ -4,12 +4,14 @@ mod active;
 mod builder;
 mod counted;
 mod decide;
+mod inspect;
 mod keys;
 mod rehearsal;
 mod ruling;
 mod under_way;
 
 pub use builder::EngineBuilder;
+pub use inspect::{KeyState, Under};
 pub use rehearsal::{Expectation, Failure, Rehearsal};
 pub use ruling::{RuleDecision, Ruling};
 pub use under_way::UnderWay;

@@ -11,6 +11,7 @@
 mod all_or_nothing;
 mod blocks;
 mod exchange;
+mod inspect;
 mod keys;
 mod limits;
 mod model;

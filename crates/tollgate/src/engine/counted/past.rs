@@ -63,7 +63,7 @@ impl Counted {
     }
 
     /// The limits of the key: those of its override, or else those of all tiers.
-    fn present(&self, key: KeyHash) -> &[Kept] {
+    pub(super) fn present(&self, key: KeyHash) -> &[Kept] {
         let (own, overrides) = self.limits.split_at(self.own);
         self.overridden.get(key).map_or(own, |number| {
             let first = number as usize * self.per_tier;
@@ -72,7 +72,7 @@ impl Counted {
     }
 
     /// Those of all tiers, and those of the key's override.
-    fn all_of(&self, key: KeyHash) -> impl Iterator<Item = &Arc<Counters>> {
+    pub(super) fn all_of(&self, key: KeyHash) -> impl Iterator<Item = &Arc<Counters>> {
         let own = &self.limits[..self.own];
         let overridden = self.overridden.get(key).map_or(&[][..], |_| self.present(key));
         own.iter().chain(overridden).map(|(_, counters)| counters)

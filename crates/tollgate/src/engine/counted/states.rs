@@ -1,0 +1,60 @@
+//! The counters of single keys, for whoever looks into them or resets them.
+
+use tollgate_core::{Limit, Tick};
+use tollgate_local::{Counters, KeyHash};
+
+use crate::engine::counted::Counted;
+
+/// Counters of a key.
+pub(in crate::engine) struct Candidate<'a> {
+    pub(in crate::engine) limit: &'a Limit,
+    pub(in crate::engine) counters: &'a Counters,
+    /// Where they are among those of the rule, or of its overrides.
+    pub(in crate::engine) at: usize,
+}
+
+impl Counted {
+    /// The number of the key's override, if it has one.
+    pub(in crate::engine) fn override_of(&self, key: KeyHash) -> Option<usize> {
+        self.overridden.get(key).map(|number| number as usize)
+    }
+
+    /// The tiers that have limits of their own, if they differ.
+    pub(in crate::engine) fn tiers(&self) -> &[Box<str>] {
+        &self.tiers
+    }
+
+    /// How many limits a tier or an override has.
+    pub(in crate::engine) const fn per_tier(&self) -> usize {
+        self.per_tier
+    }
+
+    /// The counters that a key may be counted by: those of its override, or else those of all
+    /// tiers.
+    pub(in crate::engine) fn candidates(
+        &self,
+        key: KeyHash,
+    ) -> impl Iterator<Item = Candidate<'_>> {
+        let first = self.override_of(key).map_or(0, |number| number * self.per_tier);
+        let present = self.present(key).iter().zip(first..);
+        present.map(|((limit, counters), at)| Candidate { limit, counters, at })
+    }
+
+    /// Gives a key back whatever any counters of the rule know of it, and ends its block. Says how
+    /// many of them knew anything, and could forget it.
+    pub(in crate::engine) fn reset(&self, key: KeyHash, now: Tick) -> usize {
+        let all = self.all_of(key).chain(self.blocks());
+        all.filter(|counters| {
+            let knew = !is_at_rest(counters, key, now);
+            // Also what seems to be at rest: a thread may hold something of it.
+            counters.reset(key, now) && knew
+        })
+        .count()
+    }
+}
+
+/// Whether a key has everything.
+pub(in crate::engine) fn is_at_rest(counters: &Counters, key: KeyHash, now: Tick) -> bool {
+    let peek = counters.peek(key, 0, now);
+    peek.remaining() >= peek.limit() && peek.reset_after().is_zero()
+}
