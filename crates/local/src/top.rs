@@ -6,6 +6,7 @@
 //! sample is certain to be in the list. Counts are halved now and then, so the list follows what
 //! happens now.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -111,8 +112,29 @@ impl HeavyKeys {
     /// ```
     #[inline(always)]
     pub fn count(&self, denied: bool, key: impl FnOnce() -> (KeyHash, String)) {
+        self.count_each(|| {
+            let (hash, label) = key();
+            [(hash, denied, label)]
+        });
+    }
+
+    /// Counts a decision about several keys at once, if it is its turn: each key, whether it was
+    /// denied, and its label.
+    ///
+    /// ```
+    /// use tollgate_local::{HeavyKeys, Key, Seed};
+    /// let (heavy, seed) = (HeavyKeys::default(), Seed::random());
+    /// let key = |name: &str, denied| (name.hash(&seed), denied, name.label());
+    /// heavy.count_each(|| [key("alice", false), key("everybody", true)]);
+    /// assert_eq!((heavy.top(9).len(), heavy.top_denied(9).len()), (2, 1));
+    /// ```
+    #[inline(always)]
+    pub fn count_each<K>(&self, keys: impl FnOnce() -> K)
+    where
+        K: AsRef<[(KeyHash, bool, String)]>,
+    {
         match self.until_sample() {
-            0 => self.sample(denied, key),
+            0 => self.sample(keys),
             until => self.set_until_sample(until - 1),
         }
     }
@@ -135,8 +157,7 @@ impl HeavyKeys {
                 return;
             }
             passed += until + 1;
-            let (hash, denied, label) = at(passed - 1);
-            self.sample(denied, || (hash, label));
+            self.sample(|| [at(passed - 1)]);
         }
     }
 
@@ -160,18 +181,20 @@ impl HeavyKeys {
 
     #[cold]
     #[inline(never)]
-    fn sample(&self, denied: bool, key: impl FnOnce() -> (KeyHash, String)) {
+    fn sample<K: AsRef<[(KeyHash, bool, String)]>>(&self, keys: impl FnOnce() -> K) {
         let interval = self.interval.load(Ordering::Relaxed);
         self.set_until_sample(spread(interval));
-        // Before the lock: the label is made by code of others.
-        let (hash, label) = key();
-        let label = shortened(label);
+        // Before the lock: labels are made by code of others.
+        let keys = keys();
         // Nobody waits for a statistic: whoever finds it locked leaves its sample out.
         let Ok(mut lists) = self.lists.try_lock() else { return };
-        if denied {
-            lists.denied.count(hash, interval, &label);
+        for (hash, denied, label) in keys.as_ref() {
+            let label = shortened(label);
+            if *denied {
+                lists.denied.count(*hash, interval, &label);
+            }
+            lists.asked.count(*hash, interval, &label);
         }
-        lists.asked.count(hash, interval, &label);
         lists.samples += 1;
         if lists.samples == Self::SAMPLES {
             lists.samples = 0;
@@ -264,11 +287,10 @@ fn spread(interval: u32) -> u32 {
     ((u64::from(state) * u64::from(span)) >> 32) as u32
 }
 
-fn shortened(mut label: String) -> String {
-    if label.len() > HeavyKeys::MAX_LABEL {
-        let end = (0..=HeavyKeys::MAX_LABEL).rev().find(|at| label.is_char_boundary(*at));
-        label.truncate(end.unwrap_or(0));
-        label.push('…');
+fn shortened(label: &str) -> Cow<'_, str> {
+    if label.len() <= HeavyKeys::MAX_LABEL {
+        return label.into();
     }
-    label
+    let end = (0..=HeavyKeys::MAX_LABEL).rev().find(|at| label.is_char_boundary(*at));
+    format!("{}…", &label[..end.unwrap_or(0)]).into()
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
-use tollgate_local::{Clock, Seed, SystemClock};
+use tollgate_local::{Clock, HeavyKeys, Seed, SystemClock};
 use tollgate_rules::RuleSet;
 
 use crate::engine::Engine;
@@ -26,6 +26,7 @@ pub struct EngineBuilder<C = SystemClock> {
     rules: Arc<RuleSet>,
     size: Size,
     seed: Option<Seed>,
+    heavy: bool,
     clock: C,
 }
 
@@ -51,7 +52,8 @@ impl Engine {
     /// ```
     pub fn builder(rules: impl Into<Arc<RuleSet>>) -> EngineBuilder {
         let rules = rules.into();
-        EngineBuilder { rules, size: Size::default(), seed: None, clock: SystemClock::new() }
+        let (size, clock) = (Size::default(), SystemClock::new());
+        EngineBuilder { rules, size, seed: None, heavy: true, clock }
     }
 }
 
@@ -93,6 +95,21 @@ impl<C: Clock> EngineBuilder<C> {
         Self { seed: Some(seed), ..self }
     }
 
+    /// Whether keys are watched for [`Engine::top`], as they are unless this says otherwise. A few
+    /// hundred of them are then kept as text.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// # let rules = RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?;
+    /// let engine = Engine::builder(rules).heavy_keys(false).build()?;
+    /// let _ = engine.decide(&Request::new("GET", "/"));
+    /// assert!(engine.top(1).is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn heavy_keys(self, watch: bool) -> Self {
+        Self { heavy: watch, ..self }
+    }
+
     /// The clock; by default the machine's.
     ///
     /// ```
@@ -102,8 +119,8 @@ impl<C: Clock> EngineBuilder<C> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn clock<D: Clock>(self, clock: D) -> EngineBuilder<D> {
-        let Self { rules, size, seed, .. } = self;
-        EngineBuilder { rules, size, seed, clock }
+        let Self { rules, size, seed, heavy, .. } = self;
+        EngineBuilder { rules, size, seed, heavy, clock }
     }
 
     /// Makes the engine.
@@ -115,7 +132,7 @@ impl<C: Clock> EngineBuilder<C> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn build(self) -> Result<Engine<C>, Error> {
-        let Self { rules, size, seed, clock } = self;
+        let Self { rules, size, seed, heavy, clock } = self;
         let table = size.table([])?;
         let seed = seed.unwrap_or_else(Seed::random);
         let engine = Engine {
@@ -125,6 +142,7 @@ impl<C: Clock> EngineBuilder<C> {
             clock,
             salts: AtomicU64::new(0),
             failures: AtomicU64::new(0),
+            heavy: heavy.then(HeavyKeys::default),
             retired: Mutex::default(),
         };
         engine.exchange(rules)?;

@@ -55,6 +55,9 @@ impl<C: Clock> Engine<C> {
         let mut ruling = Ruling::new(self.active.load());
         let (active, said) = ruling.parts();
         self.ask(active, request, intent, said);
+        if intent == Intent::Spend {
+            self.watch(active, request, said);
+        }
         ruling
     }
 

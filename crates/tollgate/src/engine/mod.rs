@@ -4,6 +4,7 @@ mod active;
 mod builder;
 mod counted;
 mod decide;
+mod heavy;
 mod inspect;
 mod keys;
 mod rehearsal;
@@ -20,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use tollgate_local::{Clock, Seed, SystemClock, Table};
+use tollgate_local::{Clock, HeavyKeys, Seed, SystemClock, Table};
 use tollgate_rules::{Geo, GeoError, Request, RuleSet};
 
 use crate::engine::active::Active;
@@ -56,6 +57,8 @@ pub struct Engine<C = SystemClock> {
     /// No two counters of an engine have the same salt, also not of rules that are gone.
     salts: AtomicU64,
     failures: AtomicU64,
+    /// Who comes most often, if anybody wants to know.
+    heavy: Option<HeavyKeys>,
     /// Versions that requests under way may still hold.
     retired: Mutex<Vec<Arc<Active>>>,
 }
@@ -63,7 +66,8 @@ pub struct Engine<C = SystemClock> {
 impl<C: Clock> Engine<C> {
     /// Lets a request pass if all rules that apply to it allow it; otherwise it spends nothing.
     /// Allows without allocating if at most eight rules apply, unless one of them has expressions of
-    /// CEL or limits what is under way at once, or the path is not in its usual form.
+    /// CEL or limits what is under way at once, the path is not in its usual form, or the request is
+    /// sampled for [`top`](Self::top).
     ///
     /// ```
     /// # use tollgate::{Engine, Request, RuleSet};

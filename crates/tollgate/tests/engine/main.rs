@@ -11,6 +11,7 @@
 mod all_or_nothing;
 mod blocks;
 mod exchange;
+mod heavy;
 mod inspect;
 mod keys;
 mod limits;
