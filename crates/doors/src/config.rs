@@ -439,6 +439,33 @@ mod tests {
     }
 
     #[test]
+    fn the_documented_file_has_every_setting_with_its_default() {
+        let text = include_str!("../../../docs/operating.md");
+        let (_, file) = text.split_once("```toml tollgate.toml\n").unwrap();
+        let (file, _) = file.split_once("```").unwrap();
+        assert_eq!(Config::parse(file), Ok(Config::defaults(1)));
+        // Those that have no default are there as comments.
+        let all = file.replace("# rules", "rules").replace("# threads", "threads");
+        let all = all.replace("# token", "token").replace("# password", "password");
+        let raw: toml::Table = all.parse().unwrap();
+        let names = |table: &toml::Table| table.keys().cloned().collect::<Vec<_>>();
+        let known = |text: String| -> Vec<String> {
+            let message = toml::from_str::<Raw>(&text).unwrap_err().to_string();
+            let (_, list) = message.split_once("expected").unwrap();
+            list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+        };
+        let sorted = |mut list: Vec<String>| {
+            list.sort();
+            list
+        };
+        assert_eq!(sorted(names(&raw)), sorted(known("x = 1".to_owned())));
+        for (name, table) in &raw {
+            let Some(table) = table.as_table() else { continue };
+            assert_eq!(sorted(names(table)), sorted(known(format!("[{name}]\nx = 1"))), "{name}");
+        }
+    }
+
+    #[test]
     fn secrets_are_not_shown() {
         let config = Config::parse("[admin]\ntoken = 's3cret'\n[resp]\npassword = 's3cret'");
         assert!(!format!("{config:?}").contains("s3cret"));

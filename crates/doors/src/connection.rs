@@ -28,7 +28,7 @@ pub struct Limits {
     pub batch: usize,
     /// How long a client may take to send a request that it has begun, and to take its answer.
     pub patience: Duration,
-    /// How long a connection may be silent between requests.
+    /// How long a connection of HTTP may be silent between requests.
     pub idle: Duration,
 }
 
@@ -40,7 +40,7 @@ impl Default for Limits {
             body_bytes: 1 << 20,
             batch: 1_000,
             patience: Duration::from_secs(10),
-            idle: Duration::from_secs(300),
+            idle: Duration::from_secs(75),
         }
     }
 }
