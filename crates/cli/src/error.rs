@@ -172,6 +172,18 @@ impl Error {
         }
     }
 
+    /// How many more there are than anybody would read.
+    const fn left_out(&self) -> usize {
+        match self {
+            Self::Rules { report, .. }
+            | Self::Import { error: ImportError::Unreadable { report, .. }, .. }
+            | Self::Load { error: tollgate_doors::LoadError::Rules { report, .. } } => {
+                report.left_out()
+            }
+            _ => 0,
+        }
+    }
+
     /// Reports it, once.
     pub(crate) fn report(&self, output: Output) -> Ending {
         if let Self::Print(error) | Self::Bench(bench::Error::Print(error)) = self
@@ -184,7 +196,8 @@ impl Error {
             Output::Text => print::note(&self.to_text(print::note_colours())),
             Output::Json => {
                 // If that cannot be printed either, the exit code has to do.
-                let _ = print::json(&Findings { findings: self.findings() });
+                let _ =
+                    print::json(&Findings { findings: self.findings(), left_out: self.left_out() });
             }
         }
         self.ending()

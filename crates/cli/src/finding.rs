@@ -22,6 +22,8 @@ pub(crate) struct Finding {
 #[derive(Debug, Serialize)]
 pub(crate) struct Findings {
     pub(crate) findings: Vec<Finding>,
+    /// How many more there are.
+    pub(crate) left_out: usize,
 }
 
 impl Finding {

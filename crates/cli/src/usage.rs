@@ -14,7 +14,7 @@ pub(crate) fn report(error: &clap::Error, arguments: impl IntoIterator<Item = Os
     let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if !asked_for && wants_json(arguments) {
         // If that cannot be printed, the exit code has to do, here and below.
-        let _ = print::json(&Findings { findings: vec![finding(error)] });
+        let _ = print::json(&Findings { findings: vec![finding(error)], left_out: 0 });
     } else {
         let _ = error.print();
     }

@@ -21,6 +21,8 @@ struct Checked<'a> {
     tests: usize,
     /// Warnings.
     findings: Vec<Finding>,
+    /// How many more there are.
+    left_out: usize,
 }
 
 /// A rule.
@@ -69,6 +71,7 @@ impl<'a> Checked<'a> {
             rules: rules.rules().iter().map(|rule| Line::of(rules, rule)).collect(),
             tests: rules.tests().len(),
             findings: finding::of_report(source, rules.warnings()),
+            left_out: rules.warnings().left_out(),
         }
     }
 
@@ -82,7 +85,7 @@ impl<'a> Checked<'a> {
             self.file,
             counted(self.rules.len(), "rule"),
             counted(self.tests, "test"),
-            counted(self.findings.len(), "warning"),
+            counted(self.findings.len() + self.left_out, "warning"),
             self.version,
         );
         for rule in &self.rules {

@@ -32,6 +32,17 @@ fn programs_read_every_rule() {
 }
 
 #[test]
+fn programs_hear_that_there_is_more_than_they_are_told() {
+    let folder = Folder::new();
+    let bad = "  - { nme: a, key: [], limit: 1/s }\n".repeat(300);
+    let file = folder.write("rules.yaml", &format!("rules:\n{bad}"));
+    let json = tollgate(&["rules", "check", &file, "--output", "json"]).ends(1).json();
+    let told = json["findings"].as_array().unwrap().len() as u64;
+    assert_eq!(told, 100);
+    assert!(json["left_out"].as_u64().unwrap() >= 300 - told, "{}", json["left_out"]);
+}
+
+#[test]
 fn everything_that_is_wrong_is_said_at_once() {
     let folder = Folder::new();
     let file = folder.write("rules.yaml", WRONG);
