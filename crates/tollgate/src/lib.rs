@@ -86,8 +86,8 @@ mod stats;
 
 #[cfg(feature = "rules")]
 pub use engine::{
-    Engine, EngineBuilder, Expectation, Failure, KeyState, Rehearsal, RuleDecision, Ruling, Under,
-    UnderWay,
+    Engine, EngineBuilder, EngineStats, Expectation, Failure, KeyState, Rehearsal, RuleDecision,
+    Ruling, Under, UnderWay,
 };
 pub use error::Error;
 pub use gate::{Answer, Charge, Gate, GateBuilder, KeyRef, LimitId};

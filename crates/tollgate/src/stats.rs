@@ -3,7 +3,8 @@
 use tollgate_core::Tick;
 use tollgate_local::{Counters, Table};
 
-/// How a [`Limiter`](crate::Limiter) or a [`Gate`](crate::Gate) is doing.
+/// How the counters of a [`Limiter`](crate::Limiter), a [`Gate`](crate::Gate) or an `Engine` are
+/// doing.
 ///
 /// ```
 /// use tollgate::Limiter;

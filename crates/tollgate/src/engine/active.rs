@@ -79,6 +79,11 @@ impl Active {
         self.geo.as_ref()
     }
 
+    /// Those of all rules.
+    pub(super) const fn all_counted(&self) -> &[Arc<Counted>] {
+        &self.counted
+    }
+
     #[inline]
     pub(super) fn counted(&self, rule: usize) -> &Arc<Counted> {
         &self.counted[rule]

@@ -9,12 +9,14 @@ mod inspect;
 mod keys;
 mod rehearsal;
 mod ruling;
+mod stats;
 mod under_way;
 
 pub use builder::EngineBuilder;
 pub use inspect::{KeyState, Under};
 pub use rehearsal::{Expectation, Failure, Rehearsal};
 pub use ruling::{RuleDecision, Ruling};
+pub use stats::EngineStats;
 pub use under_way::UnderWay;
 
 use std::sync::atomic::{AtomicU64, Ordering};

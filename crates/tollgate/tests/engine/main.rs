@@ -19,6 +19,7 @@ mod model;
 mod modes;
 mod outcomes;
 mod slots;
+mod stats;
 mod switches;
 mod traffic;
 mod under_way;

@@ -29,6 +29,23 @@ impl Counted {
         self.per_tier
     }
 
+    /// All counters, of whatever limit.
+    pub(in crate::engine) fn every(&self) -> impl Iterator<Item = &Counters> {
+        let limits = self.limits.iter().map(|(_, counters)| counters);
+        limits.chain(self.blocks()).map(|counters| &**counters)
+    }
+
+    /// The memory that tells which keys have limits of their own, in bytes.
+    pub(in crate::engine) fn memory_of_overrides(&self) -> usize {
+        self.overridden.memory()
+    }
+
+    /// How often there was no room for another slot.
+    pub(in crate::engine) fn turned_away(&self) -> u64 {
+        // All tiers have theirs from the same place.
+        self.slots.first().map_or(0, |slots| slots.concurrency.turned_away())
+    }
+
     /// The counters that a key may be counted by: those of its override, or else those of all
     /// tiers.
     pub(in crate::engine) fn candidates(
