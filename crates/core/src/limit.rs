@@ -273,6 +273,41 @@ impl Limit {
         }
     }
 
+    /// The most that can be available at one instant, which decisions call their
+    /// [`limit`](crate::Decision::limit). `None` without a limit.
+    ///
+    /// ```
+    /// use tollgate_core::Limit;
+    /// assert_eq!(Limit::token_bucket("100/min burst 20")?.capacity(), Some(20));
+    /// assert_eq!(Limit::fixed_window("100/min")?.capacity(), Some(100));
+    /// assert_eq!(Limit::token_bucket("unlimited")?.capacity(), None);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub const fn capacity(&self) -> Option<u64> {
+        match &self.algorithm {
+            Algorithm::Unlimited => None,
+            Algorithm::TokenBucket(bucket)
+            | Algorithm::Shape(bucket)
+            | Algorithm::Police(bucket) => Some(bucket.tokens()),
+            Algorithm::FixedWindow { rate, .. }
+            | Algorithm::Calendar { rate, .. }
+            | Algorithm::SlidingWindow(rate) => Some(rate.count()),
+            Algorithm::SlidingLog(rule) => Some(rule.limit),
+        }
+    }
+
+    /// Whether its windows are those of the calendar, and so not all of the same length.
+    ///
+    /// ```
+    /// use tollgate_core::Limit;
+    /// assert!(Limit::calendar("10k/month", "Europe/Berlin")?.follows_calendar());
+    /// assert!(!Limit::fixed_window("10k/month")?.follows_calendar());
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub const fn follows_calendar(&self) -> bool {
+        matches!(self.algorithm, Algorithm::Calendar { .. })
+    }
+
     /// The machine that keeps this limit with one [`Word`](crate::Word) per key, its windows
     /// aligned to the clock on the wall by `anchor`. `None` for a sliding log, whose state does
     /// not fit: see [`log_rule`](Self::log_rule).

@@ -7,7 +7,7 @@ use hyper::body::Incoming;
 
 use crate::connection::Peer;
 use crate::door::Name;
-use crate::respond;
+use crate::respond::{self, Answers};
 use crate::service::Service;
 use crate::status;
 use crate::web::{Answer, Site};
@@ -15,11 +15,12 @@ use crate::web::{Answer, Site};
 #[derive(Debug)]
 pub(crate) struct ForwardAuth {
     service: Arc<Service>,
+    answers: Arc<Answers>,
 }
 
 impl ForwardAuth {
-    pub(crate) const fn new(service: Arc<Service>) -> Self {
-        Self { service }
+    pub(crate) const fn new(service: Arc<Service>, answers: Arc<Answers>) -> Self {
+        Self { service, answers }
     }
 }
 

@@ -20,6 +20,7 @@ use crate::drain::{Draining, Ended, Phase, UnderWay};
 use crate::forward_auth::ForwardAuth;
 use crate::http::Http;
 use crate::resp::Resp;
+use crate::respond::Answers;
 use crate::service::Service;
 use crate::status::Status;
 use crate::web::Web;
@@ -83,13 +84,14 @@ impl Doors {
             timeout: config.drain.timeout,
         };
         let limits = config.limits;
+        let answers = Arc::new(Answers::new(Arc::clone(&service), config.respond));
         let http = Web::new(Http::new(Arc::clone(&service), limits), limits);
-        let forward_auth = Web::new(ForwardAuth::new(Arc::clone(&service)), limits);
+        let forward_auth = ForwardAuth::new(Arc::clone(&service), answers);
         let admin =
             Web::new(Admin::new(Arc::clone(&service), config.admin_token.clone(), limits), limits);
         let resp = Resp::new(Arc::clone(&service), config.resp_password.clone(), limits);
         doors.add(http, config.http.as_ref(), config)?;
-        doors.add(forward_auth, config.forward_auth.as_ref(), config)?;
+        doors.add(Web::new(forward_auth, limits), config.forward_auth.as_ref(), config)?;
         doors.add(resp, config.resp.as_ref(), config)?;
         doors.add(Web::new(Status::new(service), limits), config.status.as_ref(), config)?;
         doors.add(admin, config.admin.as_ref(), config)?;

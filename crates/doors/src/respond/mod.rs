@@ -1,0 +1,37 @@
+//! Every status and header that a client sees.
+//!
+//! ```text
+//!   Answers    what all doors answer with: made once for each set of rules
+//!      |
+//!   Words      what is told about one ruling: headers, and the whole answer to who is denied
+//! ```
+
+mod answers;
+mod fields;
+mod policy;
+mod problem;
+mod template;
+mod terms;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use answers::Answers;
+pub(crate) use problem::{TOO_MANY_CONNECTIONS, no_body, problem};
+pub(crate) use words::Words;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Response, StatusCode};
+use http_body_util::Full;
+
+use crate::web::Answer;
+
+/// A page of plain text.
+pub(crate) fn text(status: StatusCode, content_type: &'static str, text: String) -> Answer {
+    let mut answer = Response::new(Full::from(Bytes::from(text)));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    answer
+}

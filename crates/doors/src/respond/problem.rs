@@ -1,0 +1,144 @@
+//! What went wrong, as RFC 9457 has it.
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::{Response, StatusCode};
+use http_body_util::Full;
+use serde::Serialize;
+
+use crate::web::{Answer, BodyError};
+
+/// Something is wrong with a request.
+#[derive(Debug, Serialize)]
+struct Problem<'a> {
+    title: &'a str,
+    status: u16,
+    /// What exactly, and what would be right.
+    detail: &'a str,
+}
+
+/// The answer to a request with which something is wrong.
+pub(crate) fn problem(status: StatusCode, detail: &str) -> Answer {
+    let title = status.canonical_reason().unwrap_or("Error");
+    let problem = Problem { title, status: status.as_u16(), detail };
+    // Texts and numbers can always be written.
+    let body = serde_json::to_vec(&problem).unwrap_or_default();
+    let mut answer = Response::new(Full::from(Bytes::from(body)));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, PROBLEM_JSON);
+    headers.insert(CACHE_CONTROL, NO_STORE);
+    answer
+}
+
+/// The answer to a request whose body cannot be had.
+pub(crate) fn no_body(error: &BodyError, most: usize) -> Answer {
+    match error {
+        BodyError::TooLong => problem(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            &format!("the body has more than {most} bytes: send less at once"),
+        ),
+        BodyError::TooSlow => {
+            problem(StatusCode::REQUEST_TIMEOUT, "the body did not come in time: send it faster")
+        }
+        BodyError::Broken => problem(StatusCode::BAD_REQUEST, "the body broke off"),
+    }
+}
+
+/// Why a request is denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// A limit is reached.
+    Quota,
+    /// It was reached before, and whoever did so is blocked.
+    Abuse,
+}
+
+impl Cause {
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Quota => "quota-exceeded",
+            Self::Abuse => "abnormal-usage-detected",
+        }
+    }
+
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Quota => "Quota Exceeded",
+            Self::Abuse => "Abnormal Usage Detected",
+        }
+    }
+}
+
+/// The body of a denial. `detail` and `rules` are in the form of JSON, the latter with quotes and
+/// commas.
+pub(super) fn denial(
+    cause: Cause,
+    status: StatusCode,
+    detail: Option<&str>,
+    rules: &str,
+) -> String {
+    let (kind, title, status) = (cause.kind(), cause.title(), status.as_str());
+    let (before, detail, after) = match detail {
+        Some(detail) => (",\"detail\":\"", detail, "\""),
+        None => ("", "", ""),
+    };
+    [
+        "{\"type\":\"https://iana.org/assignments/http-problem-types#",
+        kind,
+        "\",\"title\":\"",
+        title,
+        "\",\"status\":",
+        status,
+        before,
+        detail,
+        after,
+        ",\"violated-policies\":[",
+        rules,
+        "]}",
+    ]
+    .concat()
+}
+
+/// A text as JSON has it, without its quotes.
+pub(super) fn escaped(text: &str) -> String {
+    let mut json = serde_json::Value::from(text).to_string();
+    json.pop();
+    json.remove(0);
+    json
+}
+
+/// What a connection of HTTP is told that is one too many.
+pub(crate) const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+connection: close\r\nretry-after: 1\r\ncache-control: no-store\r\n\
+content-type: application/problem+json\r\ncontent-length: 136\r\n\r\n\
+{\"type\":\"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity\",\
+\"title\":\"Temporary Reduced Capacity\",\"status\":503}\n";
+
+pub(super) const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn denials_are_json_whatever_is_in_them() {
+        let detail = escaped("\"\\\u{7}\n}é");
+        let body = denial(Cause::Abuse, StatusCode::FORBIDDEN, Some(&detail), "\"a\",\"b\"");
+        let json: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(json["detail"], "\"\\\u{7}\n}é");
+        assert_eq!(json["violated-policies"], serde_json::json!(["a", "b"]));
+        assert_eq!(json["status"], 403);
+        let kind = "https://iana.org/assignments/http-problem-types#abnormal-usage-detected";
+        assert_eq!(json["type"], kind);
+    }
+
+    #[test]
+    fn the_length_of_what_is_always_said_is_right() {
+        let text = str::from_utf8(TOO_MANY_CONNECTIONS).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.ends_with(&format!("content-length: {}", body.len())), "{}", body.len());
+        assert_eq!(serde_json::from_str::<serde_json::Value>(body).unwrap()["status"], 503);
+    }
+}
