@@ -3,11 +3,16 @@
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tollgate::{Clock as _, Tick};
+
+use crate::door::Name;
+use crate::service::Service;
 
 /// What a client may take of a door. Whatever goes beyond is refused in the way of its protocol.
 ///
@@ -58,19 +63,57 @@ pub(crate) enum Accepted {
 
 impl Accepted {
     /// Joins the runtime that this is called in.
-    pub(crate) fn join(self) -> io::Result<Stream> {
-        match self {
-            Self::Tcp(stream) => TcpStream::from_std(stream).map(Stream::Tcp),
-            Self::Unix(stream) => UnixStream::from_std(stream).map(Stream::Unix),
-        }
+    pub(crate) fn join(self, meter: Meter) -> io::Result<Stream> {
+        let socket = match self {
+            Self::Tcp(stream) => Socket::Tcp(TcpStream::from_std(stream)?),
+            Self::Unix(stream) => Socket::Unix(UnixStream::from_std(stream)?),
+        };
+        Ok(Stream { socket, meter })
     }
 }
 
 /// The bytes of a connection.
 #[derive(Debug)]
-pub(crate) enum Stream {
+pub(crate) struct Stream {
+    socket: Socket,
+    meter: Meter,
+}
+
+#[derive(Debug)]
+enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
+}
+
+/// How long answers take: from the first bytes that were read to the next that are written. Here
+/// all doors have it, at the cost of two looks at the clock.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    service: Arc<Service>,
+    door: Name,
+    /// When what is not answered yet began to come.
+    came: Option<Tick>,
+}
+
+impl Meter {
+    pub(crate) const fn new(service: Arc<Service>, door: Name) -> Self {
+        Self { service, door, came: None }
+    }
+
+    #[inline]
+    fn read(&mut self) {
+        if self.came.is_none() {
+            self.came = Some(self.service.clock().now());
+        }
+    }
+
+    #[inline]
+    fn wrote(&mut self) {
+        if let Some(came) = self.came.take() {
+            let took = self.service.clock().now().since(came);
+            self.service.metrics().served_in(self.door, took);
+        }
+    }
 }
 
 impl AsyncRead for Stream {
@@ -79,10 +122,16 @@ impl AsyncRead for Stream {
         context: &mut Context<'_>,
         room: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(context, room),
-            Self::Unix(stream) => Pin::new(stream).poll_read(context, room),
+        let Self { socket, meter } = self.get_mut();
+        let before = room.filled().len();
+        let read = match socket {
+            Socket::Tcp(stream) => Pin::new(stream).poll_read(context, room),
+            Socket::Unix(stream) => Pin::new(stream).poll_read(context, room),
+        };
+        if room.filled().len() > before {
+            meter.read();
         }
+        read
     }
 }
 
@@ -92,10 +141,15 @@ impl AsyncWrite for Stream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
-            Self::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+        let Self { socket, meter } = self.get_mut();
+        let wrote = match socket {
+            Socket::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Socket::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+        };
+        if let Poll::Ready(Ok(1..)) = &wrote {
+            meter.wrote();
         }
+        wrote
     }
 
     fn poll_write_vectored(
@@ -103,10 +157,15 @@ impl AsyncWrite for Stream {
         context: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, bytes),
-            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(context, bytes),
+        let Self { socket, meter } = self.get_mut();
+        let wrote = match socket {
+            Socket::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, bytes),
+            Socket::Unix(stream) => Pin::new(stream).poll_write_vectored(context, bytes),
+        };
+        if let Poll::Ready(Ok(1..)) = &wrote {
+            meter.wrote();
         }
+        wrote
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -114,16 +173,16 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_flush(context),
-            Self::Unix(stream) => Pin::new(stream).poll_flush(context),
+        match &mut self.get_mut().socket {
+            Socket::Tcp(stream) => Pin::new(stream).poll_flush(context),
+            Socket::Unix(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
-            Self::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+        match &mut self.get_mut().socket {
+            Socket::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            Socket::Unix(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What all doors have in common.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::connection::{Limits, Peer, Stream};
 use crate::drain::Draining;
@@ -18,6 +18,9 @@ pub(crate) enum Name {
 }
 
 impl Name {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Http, Self::ForwardAuth, Self::Resp, Self::Admin, Self::Status];
+
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -44,6 +47,7 @@ pub(crate) trait Door: Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct Places {
     taken: AtomicUsize,
+    refused: AtomicU64,
     most: usize,
 }
 
@@ -53,18 +57,33 @@ pub(crate) struct Place(Arc<Places>);
 
 impl Places {
     pub(crate) const fn new(limits: &Limits) -> Self {
-        Self { taken: AtomicUsize::new(0), most: limits.connections }
+        Self { taken: AtomicUsize::new(0), refused: AtomicU64::new(0), most: limits.connections }
     }
 
     pub(crate) fn take(self: &Arc<Self>) -> Option<Place> {
         // A number alone: nothing else is published with it.
         let place = |taken| (taken < self.most).then_some(taken + 1);
-        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, place).ok()?;
-        Some(Place(Arc::clone(self)))
+        match self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, place) {
+            Ok(_) => Some(Place(Arc::clone(self))),
+            Err(_) => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                None
+            }
+        }
     }
 
     pub(crate) fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
+    }
+
+    /// How many there are.
+    pub(crate) const fn most(&self) -> usize {
+        self.most
+    }
+
+    /// How often there was none.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 }
 
@@ -86,7 +105,7 @@ mod tests {
         let second = places.take();
         assert!(first.is_some() && second.is_some() && places.take().is_none());
         drop(first);
-        assert_eq!(places.taken(), 1);
+        assert_eq!((places.taken(), places.refused()), (1, 1));
         assert!(places.take().is_some());
     }
 }

@@ -14,7 +14,7 @@ use tollgate::Timer as _;
 use crate::address::Address;
 use crate::admin::Admin;
 use crate::config::Config;
-use crate::connection::{Accepted, Peer};
+use crate::connection::{Accepted, Meter, Peer};
 use crate::door::{Door, Place, Places};
 use crate::drain::{Draining, Ended, Phase, UnderWay};
 use crate::forward_auth::ForwardAuth;
@@ -114,12 +114,14 @@ impl Doors {
         let failed = |error| StartError::Listen { door: name, address: address.clone(), error };
         let (listener, address) = Listener::bind(address).map_err(failed)?;
         self.started.push(Started { name, address });
+        let places = Arc::new(Places::new(&config.limits));
+        self.service.metrics().opened(door.name(), &places);
         let accepting = Accepting {
             listener,
             door: Arc::new(door),
             service: Arc::clone(&self.service),
             workers: Arc::clone(&self.workers),
-            places: Arc::new(Places::new(&config.limits)),
+            places,
             under_way: self.under_way.clone(),
         };
         self.accepting.push(tokio::spawn(accepting.run(self.service.drain().listener())));
@@ -187,10 +189,11 @@ impl<D: Door> Accepting<D> {
     async fn hand_over(&self, accepted: Accepted, peer: Peer, draining: &Draining) {
         let (door, draining) = (Arc::clone(&self.door), draining.clone());
         let (place, under_way) = (self.places.take(), self.under_way.clone());
+        let meter = Meter::new(Arc::clone(&self.service), door.name());
         self.workers
             .give(Box::pin(async move {
                 // If the runtime does not take it, it is closed.
-                let Ok(stream) = accepted.join() else { return };
+                let Ok(stream) = accepted.join(meter) else { return };
                 match &place {
                     Some(Place { .. }) => door.serve(stream, peer, draining).await,
                     None => door.refuse(stream).await,

@@ -28,19 +28,16 @@ impl Service {
     pub fn new(rules: RuleSet, keys: usize) -> Result<Self, SwapError> {
         let rules = Arc::new(rules);
         let engine = Engine::builder(Arc::clone(&rules)).keys(keys).build()?;
-        Ok(Self {
-            engine,
-            given: Mutex::new(rules),
-            metrics: Metrics::default(),
-            drain: Drain::new(),
-        })
+        let metrics = Metrics::new(&rules, engine.clock().wall());
+        Ok(Self { engine, given: Mutex::new(rules), metrics, drain: Drain::new() })
     }
 
     /// Puts other rules in force.
     pub fn swap(&self, rules: RuleSet) -> Result<(), SwapError> {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let rules = Arc::new(rules);
-        self.engine.exchange(Arc::clone(&rules))?;
+        let exchange = || self.engine.exchange(Arc::clone(&rules));
+        self.metrics.exchange(&rules, self.clock().wall(), exchange)?;
         *given = rules;
         Ok(())
     }
@@ -63,7 +60,11 @@ impl Service {
 
     /// Lets a request pass, or not.
     pub(crate) fn check(&self, door: Name, request: &Request<'_>) -> Ruling {
+        let began = self.metrics.times_next().then(|| self.clock().now());
         let ruling = self.engine.decide(request);
+        if let Some(began) = began {
+            self.metrics.decided_in(self.clock().now().since(began));
+        }
         self.metrics.decided(door, &ruling);
         ruling
     }

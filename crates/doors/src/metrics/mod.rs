@@ -1,0 +1,130 @@
+//! What is counted about decisions and doors.
+//!
+//! Whoever decides writes to lines of memory that no other thread writes to, without a lock; whoever
+//! reads adds them up.
+
+mod family;
+mod histogram;
+mod page;
+mod series;
+mod shard;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tollgate::{RuleSet, Ruling, Wall};
+
+use crate::door::{Name, Places};
+use crate::metrics::histogram::Buckets;
+use crate::metrics::series::Series;
+use crate::metrics::shard::{SHARDS, Writer};
+
+/// What is counted about decisions and doors.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    shards: Box<[Shard; SHARDS]>,
+    series: ArcSwap<Series>,
+    /// Of the doors that are open.
+    places: [OnceLock<Arc<Places>>; Name::ALL.len()],
+    rules_refused: AtomicU64,
+    rules_swapped: AtomicU64,
+    /// In nanoseconds since 1970.
+    last_swap: AtomicU64,
+    began: Wall,
+}
+
+/// What one thread has counted.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Shard {
+    /// Decisions since the last that was timed.
+    untimed: AtomicU64,
+    /// By door: allowed, and denied.
+    decisions: [[AtomicU64; 2]; Name::ALL.len()],
+    deciding: Buckets,
+    /// By door.
+    serving: [Buckets; Name::ALL.len()],
+}
+
+impl Metrics {
+    /// For these rules.
+    pub(crate) fn new(rules: &Arc<RuleSet>, now: Wall) -> Self {
+        Self {
+            shards: Box::default(),
+            series: ArcSwap::from_pointee(Series::new(rules, None)),
+            places: Default::default(),
+            rules_refused: AtomicU64::new(0),
+            rules_swapped: AtomicU64::new(0),
+            last_swap: AtomicU64::new(now.as_unix_nanos()),
+            began: now,
+        }
+    }
+
+    /// Counts a decision.
+    #[inline]
+    pub(crate) fn decided(&self, door: Name, ruling: &Ruling) {
+        let writer = Writer::here();
+        let denied = usize::from(!ruling.is_allowed());
+        writer.add(&writer.of(&self.shards).decisions[door as usize][denied], 1);
+        self.series.load().count(writer, ruling);
+    }
+
+    /// Whether it is the turn of the next decision to be timed. Two looks at the clock would be a
+    /// good part of what most of them take.
+    #[inline]
+    pub(crate) fn times_next(&self) -> bool {
+        let writer = Writer::here();
+        let untimed = &writer.of(&self.shards).untimed;
+        writer.add(untimed, 1);
+        untimed.load(Ordering::Relaxed).is_multiple_of(TIMED_OF)
+    }
+
+    /// A decision took so long.
+    pub(crate) fn decided_in(&self, took: Duration) {
+        let writer = Writer::here();
+        writer.of(&self.shards).deciding.add(writer, took);
+    }
+
+    /// What was read at a door was answered after so long.
+    #[inline]
+    pub(crate) fn served_in(&self, door: Name, took: Duration) {
+        let writer = Writer::here();
+        writer.of(&self.shards).serving[door as usize].add(writer, took);
+    }
+
+    /// A door is open, and these are its places.
+    pub(crate) fn opened(&self, door: Name, places: &Arc<Places>) {
+        // Each is opened once.
+        let _ = self.places[door as usize].set(Arc::clone(places));
+    }
+
+    /// Rules are not put in force.
+    pub(crate) fn rules_refused(&self) {
+        self.rules_refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Other rules are put in force by `exchange`. Series of rules that stay, by name, go on; the
+    /// others leave.
+    pub(crate) fn exchange<E>(
+        &self,
+        rules: &Arc<RuleSet>,
+        now: Wall,
+        exchange: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
+        let old = self.series.load_full();
+        // First: so nothing that new rules say is missed.
+        self.series.store(Arc::new(Series::new(rules, Some(&old))));
+        exchange().inspect_err(|_| self.series.store(old))?;
+        self.rules_swapped.fetch_add(1, Ordering::Relaxed);
+        self.last_swap.store(now.as_unix_nanos(), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// One decision in so many is timed.
+const TIMED_OF: u64 = 64;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+use std::sync::Arc;
+
+use tollgate::{Engine, Request, RuleSet};
+
+use crate::door::Name;
+use crate::service::Service;
+
+/// The value of a sample, named with its labels as it is written.
+fn value(text: &str, sample: &str) -> Option<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
+    line.map(|value| value.parse().unwrap())
+}
+
+fn service(rules: &str) -> Service {
+    Service::new(RuleSet::parse(rules).unwrap(), 1_000).unwrap()
+}
+
+fn text(service: &Service) -> String {
+    service.metrics().text(service)
+}
+
+const RULES: &str = "rules:
+  - { name: per-user, key: [user], limit: 2/h }
+  - { name: everybody, key: [], limit: 9/h }
+  - { name: trial, key: [], limit: 1/h, mode: shadow }";
+
+fn ask(service: &Service, times: usize) {
+    for _ in 0..times {
+        let request = Request::new("GET", "/").attributes(&[("user", "alice")]);
+        let _ = service.check(Name::Resp, &request);
+    }
+}
+
+#[test]
+fn every_rule_and_door_has_its_numbers() {
+    let service = service(RULES);
+    ask(&service, 5);
+    let text = text(&service);
+    for (sample, count) in [
+        ("tollgate_decisions_total{door=\"resp\",outcome=\"allowed\"}", 2.0),
+        ("tollgate_decisions_total{door=\"resp\",outcome=\"denied\"}", 3.0),
+        ("tollgate_decisions_total{door=\"http\",outcome=\"allowed\"}", 0.0),
+        ("tollgate_rule_decisions_total{rule=\"per-user\",outcome=\"allowed\"}", 2.0),
+        ("tollgate_rule_decisions_total{rule=\"per-user\",outcome=\"denied\"}", 3.0),
+        ("tollgate_rule_decisions_total{rule=\"everybody\",outcome=\"allowed\"}", 5.0),
+        ("tollgate_rule_decisions_total{rule=\"trial\",outcome=\"denied\"}", 0.0),
+        ("tollgate_rules_loaded", 3.0),
+    ] {
+        assert_eq!(value(&text, sample), Some(count), "{sample}\n{text}");
+    }
+    let shadow = "tollgate_rule_decisions_total{rule=\"trial\",outcome=\"shadow_denied\"}";
+    assert!(value(&text, shadow).is_some_and(|count| count >= 1.0), "{text}");
+    assert!(text.ends_with("# EOF\n"));
+}
+
+#[test]
+fn totals_go_on_when_rules_are_exchanged_and_rules_that_are_gone_leave() {
+    let service = service(RULES);
+    ask(&service, 5);
+    let others = "rules:
+  - { name: new, key: [], limit: 9/h }
+  - { name: per-user, key: [user], limit: 9/h }";
+    service.swap(RuleSet::parse(others).unwrap()).unwrap();
+    ask(&service, 1);
+    let text = text(&service);
+    let sample = |rule: &str, outcome: &str| {
+        value(
+            &text,
+            &format!("tollgate_rule_decisions_total{{rule=\"{rule}\",outcome=\"{outcome}\"}}"),
+        )
+    };
+    assert_eq!(sample("per-user", "denied"), Some(3.0));
+    assert_eq!(sample("per-user", "allowed"), Some(3.0));
+    assert_eq!(sample("new", "allowed"), Some(1.0));
+    assert_eq!(sample("everybody", "allowed"), None);
+    assert_eq!(value(&text, "tollgate_rules_swaps_total"), Some(1.0));
+}
+
+#[test]
+fn what_older_rules_decided_is_counted_by_name() {
+    let service = service(RULES);
+    let rules: Arc<RuleSet> = RuleSet::parse(
+        "rules:
+  - { name: everybody, key: [], limit: 9/h }
+  - { name: gone, key: [], limit: 9/h }",
+    )
+    .unwrap()
+    .into();
+    let engine = Engine::new(rules).unwrap();
+    service.metrics().decided(Name::Http, &engine.decide(&Request::new("GET", "/")));
+    let text = text(&service);
+    let sample = "tollgate_rule_decisions_total{rule=\"everybody\",outcome=\"allowed\"}";
+    assert_eq!(value(&text, sample), Some(1.0));
+    assert!(!text.contains("gone"), "{text}");
+}
+
+#[test]
+fn there_are_series_for_a_thousand_rules_and_one_for_the_rest() {
+    let rules = (0..5_000).map(|number| {
+        format!("  - {{ name: r{number}, match: {{ path: /{number} }}, key: [], limit: 9/h }}\n")
+    });
+    let service = service(&format!("rules:\n{}", rules.collect::<String>()));
+    for number in 0..5_000 {
+        let path = format!("/{number}");
+        let _ = service.check(Name::Http, &Request::new("GET", &path));
+    }
+    let text = text(&service);
+    let series = text.lines().filter(|line| line.starts_with("tollgate_rule_decisions_total"));
+    assert_eq!(series.count(), 1_001 * 3);
+    let others = "tollgate_rule_decisions_total{rule=\"(other)\",outcome=\"allowed\"}";
+    assert_eq!(value(&text, others), Some(4_000.0));
+    assert_eq!(value(&text, "tollgate_rules_loaded"), Some(5_000.0));
+}
+
+#[test]
+fn some_decisions_are_timed() {
+    let service = service(RULES);
+    ask(&service, 640);
+    let text = text(&service);
+    assert_eq!(value(&text, "tollgate_decision_seconds_count"), Some(10.0));
+    assert_eq!(value(&text, "tollgate_decision_seconds_bucket{le=\"+Inf\"}"), Some(10.0));
+}
+
+#[test]
+fn labels_are_escaped() {
+    let labels = vec![("rule", "a\"} 1\nevil 2\\".to_owned())];
+    let family = super::family::Family {
+        name: "a",
+        help: "b",
+        samples: super::family::Samples::Counter(vec![(labels, 1)]),
+    };
+    let text = super::family::write(vec![family]);
+    let expected =
+        "# HELP a b\n# TYPE a counter\na_total{rule=\"a\\\"} 1\\nevil 2\\\\\"} 1\n# EOF\n";
+    assert_eq!(text, expected);
+}
