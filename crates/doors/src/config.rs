@@ -252,6 +252,8 @@ struct RawLimits {
     batch: Option<Count>,
     patience: Option<String>,
     idle: Option<String>,
+    tickets: Option<Count>,
+    ticket_time: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -322,7 +324,9 @@ impl RawLimits {
         set_count(&mut limits.body_bytes, "limits.body_bytes", self.body_bytes, bytes)?;
         set_count(&mut limits.batch, "limits.batch", self.batch, 1..=100_000)?;
         set_time(&mut limits.patience, "limits.patience", self.patience.as_deref())?;
-        set_time(&mut limits.idle, "limits.idle", self.idle.as_deref())
+        set_time(&mut limits.idle, "limits.idle", self.idle.as_deref())?;
+        set_count(&mut limits.tickets, "limits.tickets", self.tickets, 1..=10_000_000)?;
+        set_time(&mut limits.ticket_time, "limits.ticket_time", self.ticket_time.as_deref())
     }
 }
 

@@ -35,6 +35,12 @@ pub struct Limits {
     pub patience: Duration,
     /// How long a connection of HTTP may be silent between requests.
     pub idle: Duration,
+    /// How many requests are under way at once whose end is still to be told: those of rules with
+    /// `concurrent` or `count_if`. One more is refused. Each takes about a kilobyte.
+    pub tickets: usize,
+    /// How long the end of a request may be told. After that what it held is free, and what it was
+    /// charged is spent. Too short lets more pass at once than `concurrent` says.
+    pub ticket_time: Duration,
 }
 
 impl Default for Limits {
@@ -46,6 +52,8 @@ impl Default for Limits {
             batch: 1_000,
             patience: Duration::from_secs(10),
             idle: Duration::from_secs(75),
+            tickets: 100_000,
+            ticket_time: Duration::from_secs(600),
         }
     }
 }

@@ -32,6 +32,7 @@ mod secret;
 mod server;
 mod service;
 mod status;
+mod tickets;
 mod watch;
 mod web;
 mod worker;

@@ -23,6 +23,7 @@ use crate::resp::Resp;
 use crate::respond::Answers;
 use crate::service::Service;
 use crate::status::Status;
+use crate::tickets::Tickets;
 use crate::web::Web;
 use crate::worker::Workers;
 
@@ -85,12 +86,13 @@ impl Doors {
         };
         let limits = config.limits;
         let answers = Arc::new(Answers::new(Arc::clone(&service), config.respond));
-        let http = Web::new(Http::new(Arc::clone(&service), limits), limits);
+        let tickets = Arc::new(Tickets::new(&limits));
+        let http = Http::new(Arc::clone(&service), Arc::clone(&answers), tickets, limits);
         let forward_auth = ForwardAuth::new(Arc::clone(&service), answers);
         let admin =
             Web::new(Admin::new(Arc::clone(&service), config.admin_token.clone(), limits), limits);
         let resp = Resp::new(Arc::clone(&service), config.resp_password.clone(), limits);
-        doors.add(http, config.http.as_ref(), config)?;
+        doors.add(Web::new(http, limits), config.http.as_ref(), config)?;
         doors.add(Web::new(forward_auth, limits), config.forward_auth.as_ref(), config)?;
         doors.add(resp, config.resp.as_ref(), config)?;
         doors.add(Web::new(Status::new(service), limits), config.status.as_ref(), config)?;

@@ -1,26 +1,78 @@
 //! The door for whoever speaks JSON: `/v1/check`, `/v1/peek`, `/v1/report`.
+//!
+//! ```text
+//!   body      bytes as one thing or several: `asked` is a request, `Ended` how one ended
+//!   check     decides, and keeps what is under way
+//!   told      the ruling as JSON
+//!   openapi   the whole of it, for people and programs
+//! ```
+//!
+//! Whoever asks is a program of ours that asks for its clients. So the other end of the connection
+//! says nothing about a client: its address is the one that the body names, or is not known.
+
+mod asked;
+mod body;
+mod check;
+mod fields;
+mod openapi;
+mod report;
+mod text;
+mod told;
+mod whole;
 
 use std::sync::Arc;
 
-use ::http::{Request, StatusCode};
+use ::http::header::{CONTENT_ENCODING, HeaderMap};
+use ::http::{Method, Request, StatusCode};
+use bytes::Bytes;
 use hyper::body::Incoming;
 
 use crate::connection::{Limits, Peer};
 use crate::door::Name;
-use crate::respond;
+use crate::http::body::Unreadable;
+use crate::http::check::Intent;
+use crate::respond::{self, Answers};
 use crate::service::Service;
 use crate::status;
-use crate::web::{Answer, Site};
+use crate::tickets::Tickets;
+use crate::web::{self, Answer, Site};
 
 #[derive(Debug)]
 pub(crate) struct Http {
     service: Arc<Service>,
+    answers: Arc<Answers>,
+    tickets: Arc<Tickets>,
     limits: Limits,
 }
 
 impl Http {
-    pub(crate) const fn new(service: Arc<Service>, limits: Limits) -> Self {
-        Self { service, limits }
+    pub(crate) const fn new(
+        service: Arc<Service>,
+        answers: Arc<Answers>,
+        tickets: Arc<Tickets>,
+        limits: Limits,
+    ) -> Self {
+        Self { service, answers, tickets, limits }
+    }
+
+    async fn post(&self, act: Act, request: Request<Incoming>) -> Answer {
+        let (head, incoming) = request.into_parts();
+        if let Some(answer) = encoded(&head.headers) {
+            return answer;
+        }
+        match web::body(incoming, &self.limits).await {
+            Ok(body) => self.act(act, &body),
+            Err(error) => respond::no_body(&error, self.limits.body_bytes),
+        }
+    }
+
+    fn act(&self, act: Act, body: &Bytes) -> Answer {
+        let answer = match act {
+            Act::Check => self.check(body, Intent::Spend),
+            Act::Peek => self.check(body, Intent::Look),
+            Act::Report => self.report(body),
+        };
+        answer.unwrap_or_else(|unreadable| refused(&unreadable))
     }
 }
 
@@ -28,7 +80,75 @@ impl Site for Http {
     const NAME: Name = Name::Http;
 
     async fn answer(&self, request: Request<Incoming>, _: Peer) -> Answer {
-        status::health(&self.service, request.uri().path())
-            .unwrap_or_else(|| respond::problem(StatusCode::NOT_FOUND, "there is no such page"))
+        // Those that are asked for most come first.
+        let act = match request.uri().path() {
+            "/v1/check" => Some(Act::Check),
+            "/v1/peek" => Some(Act::Peek),
+            "/v1/report" => Some(Act::Report),
+            _ => None,
+        };
+        match (act, request.method()) {
+            (Some(act), &Method::POST) => self.post(act, request).await,
+            (Some(_), _) => respond::wrong_method("POST"),
+            (None, &Method::GET | &Method::HEAD) => self.page(request.uri().path()),
+            (None, _) if self.has_page(request.uri().path()) => respond::wrong_method("GET, HEAD"),
+            (None, _) => nothing_here(),
+        }
     }
 }
+
+impl Http {
+    fn page(&self, path: &str) -> Answer {
+        match path {
+            "/" => respond::text(StatusCode::OK, "text/plain; charset=utf-8", WELCOME.to_owned()),
+            openapi::PATH => respond::json(StatusCode::OK, openapi::TEXT.into()),
+            _ => status::health(&self.service, path).unwrap_or_else(nothing_here),
+        }
+    }
+
+    fn has_page(&self, path: &str) -> bool {
+        matches!(path, "/" | openapi::PATH) || status::health(&self.service, path).is_some()
+    }
+}
+
+/// What can be done with a body.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Check,
+    Peek,
+    Report,
+}
+
+fn nothing_here() -> Answer {
+    respond::problem(StatusCode::NOT_FOUND, "there is no such page; `GET /` says what there is")
+}
+
+/// The answer to a body that is packed. A body of any type is read as JSON: what `curl -d` calls a
+/// form is one.
+fn encoded(headers: &HeaderMap) -> Option<Answer> {
+    let encoding = headers.get(CONTENT_ENCODING)?;
+    let detail = "the body is packed: send it as it is, without Content-Encoding";
+    let answer = respond::problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail);
+    (!encoding.as_bytes().eq_ignore_ascii_case(b"identity")).then_some(answer)
+}
+
+fn refused(Unreadable { is_syntax, detail }: &Unreadable) -> Answer {
+    let status = match is_syntax {
+        true => StatusCode::BAD_REQUEST,
+        false => StatusCode::UNPROCESSABLE_ENTITY,
+    };
+    respond::problem(status, detail)
+}
+
+const WELCOME: &str = "\
+This is a tollgate: it says whether a request may pass.
+
+  POST /v1/check    {\"method\": \"GET\", \"path\": \"/v1/items\", \"user\": \"alice\"}
+                    200 if it may pass, 429 if not, and why
+  POST /v1/peek     the same, and nothing is spent
+  POST /v1/report   {\"ticket\": \"...\", \"status\": 401}
+                    how a request ended, if the check's answer has a ticket
+  GET /openapi.json all of that, for programs
+  GET /healthz      200 while it runs
+  GET /readyz       200 while requests should be sent here
+";

@@ -18,7 +18,7 @@ mod words;
 mod tests;
 
 pub(crate) use answers::Answers;
-pub(crate) use problem::{TOO_MANY_CONNECTIONS, no_body, problem};
+pub(crate) use problem::{TOO_MANY_CONNECTIONS, no_body, no_room, problem, wrong_method};
 pub(crate) use words::Words;
 
 use bytes::Bytes;
@@ -33,5 +33,13 @@ pub(crate) fn text(status: StatusCode, content_type: &'static str, text: String)
     let mut answer = Response::new(Full::from(Bytes::from(text)));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    answer
+}
+
+/// A text of JSON.
+pub(crate) fn json(status: StatusCode, text: Bytes) -> Answer {
+    let mut answer = Response::new(Full::from(text));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, problem::JSON);
     answer
 }

@@ -1,7 +1,7 @@
 //! What went wrong, as RFC 9457 has it.
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use http_body_util::Full;
 use serde::Serialize;
@@ -43,6 +43,21 @@ pub(crate) fn no_body(error: &BodyError, most: usize) -> Answer {
         }
         BodyError::Broken => problem(StatusCode::BAD_REQUEST, "the body broke off"),
     }
+}
+
+/// The answer to a method that is none here.
+pub(crate) fn wrong_method(allowed: &'static str) -> Answer {
+    let detail = format!("only {allowed} is answered here");
+    let mut answer = problem(StatusCode::METHOD_NOT_ALLOWED, &detail);
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    answer
+}
+
+/// The answer to a request for which there is no room now.
+pub(crate) fn no_room(detail: &str) -> Answer {
+    let mut answer = problem(StatusCode::SERVICE_UNAVAILABLE, detail);
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    answer
 }
 
 /// Why a request is denied.
@@ -116,6 +131,7 @@ content-type: application/problem+json\r\ncontent-length: 136\r\n\r\n\
 \"title\":\"Temporary Reduced Capacity\",\"status\":503}\n";
 
 pub(super) const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 #[cfg(test)]

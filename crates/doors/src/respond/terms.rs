@@ -109,24 +109,29 @@ impl Terms {
         filling: Filling,
         rules: Option<&str>,
     ) -> (HeaderValue, Bytes) {
-        let names = rules.unwrap_or(&self.json_name);
-        match (&self.body, &self.ready) {
-            (Body::Whole(content_type, template), _) => {
+        match &self.body {
+            Body::Whole(content_type, template) => {
                 let mut text = String::new();
                 template.write(filling, &mut text);
                 (content_type.clone(), text.into())
             }
-            (_, Some(ready)) if rules.is_none() && retry != Retry::Never => {
-                (PROBLEM_JSON, ready.clone())
-            }
+            _ => (PROBLEM_JSON, self.problem_of(retry, filling, rules)),
+        }
+    }
+
+    /// The same as the problem that it is, whatever body the rule has.
+    pub(super) fn problem_of(&self, retry: Retry, filling: Filling, rules: Option<&str>) -> Bytes {
+        let names = rules.unwrap_or(&self.json_name);
+        match (&self.body, &self.ready) {
+            (_, Some(ready)) if rules.is_none() && retry != Retry::Never => ready.clone(),
             (Body::Message(template), _)
                 if filling.retry_after.is_some() || !template.tells_time() =>
             {
                 let mut detail = String::new();
                 template.say(filling, &mut detail);
-                (PROBLEM_JSON, self.problem(retry, Some(&detail), names).into())
+                self.problem(retry, Some(&detail), names).into()
             }
-            _ => (PROBLEM_JSON, self.problem(retry, None, names).into()),
+            _ => self.problem(retry, None, names).into(),
         }
     }
 

@@ -13,9 +13,9 @@ use tollgate_rules::HeaderStyle;
 
 use crate::config::ResetStyle;
 use crate::respond::fields::{self, Values};
-use crate::respond::problem::NO_STORE;
+use crate::respond::problem::{JSON, NO_STORE, PROBLEM_JSON};
 use crate::respond::template::Filling;
-use crate::respond::terms::AllTerms;
+use crate::respond::terms::{AllTerms, Terms};
 use crate::web::Answer;
 
 /// What a client is told about a ruling.
@@ -99,10 +99,38 @@ impl<'a> Words<'a> {
 
     /// The answer to whoever is denied: with the status and in the words of the strictest rule.
     pub(crate) fn denied(&self) -> Answer {
-        let Some(strictest) = enforced(self.ruling).reduce(stricter) else {
-            // Nobody denied it.
+        let Some(Denial { terms, retry, filling, names }) = self.denial() else {
             return self.allowed();
         };
+        let (content_type, body) = terms.body(retry, filling, names.as_deref());
+        let mut answer = self.bare(terms.status, body);
+        answer.headers_mut().insert(CONTENT_TYPE, content_type);
+        answer
+    }
+
+    /// The answer for programs, whose body says more than the problem that a denial is.
+    pub(crate) fn detailed(&self, body: Bytes) -> Answer {
+        let (status, content_type) = match self.denial() {
+            Some(denial) => (denial.terms.status, PROBLEM_JSON),
+            None => (StatusCode::OK, JSON),
+        };
+        let mut answer = self.bare(status, body);
+        answer.headers_mut().insert(CONTENT_TYPE, content_type);
+        answer
+    }
+
+    /// The problem that a denial is, as an object of JSON.
+    pub(crate) fn problem(&self) -> Option<Bytes> {
+        let Denial { terms, retry, filling, names } = self.denial()?;
+        Some(terms.problem_of(retry, filling, names.as_deref()))
+    }
+
+    /// What there is to say about a denial; `None` if nobody denied it.
+    fn denial(&self) -> Option<Denial<'_>> {
+        if self.again == Again::Allowed {
+            return None;
+        }
+        let strictest = enforced(self.ruling).reduce(stricter)?;
         let (terms, decision) = (self.terms.of(&strictest), strictest.decision());
         let denying = || enforced(self.ruling).filter(|each| !each.is_allowed());
         let names = denying().nth(1).is_some().then(|| {
@@ -110,20 +138,16 @@ impl<'a> Words<'a> {
             names.join(",")
         });
         let filling = Filling { retry_after: self.retry_after(), limit: decision.limit() };
-        let retry = decision.retry().unwrap_or(Retry::Never);
-        let (content_type, body) = terms.body(retry, filling, names.as_deref());
-        let mut answer = self.bare_denial(terms.status, body);
-        answer.headers_mut().insert(CONTENT_TYPE, content_type);
-        answer
+        Some(Denial { terms, retry: decision.retry().unwrap_or(Retry::Never), filling, names })
     }
 
     /// The answer to whoever is denied, for those who take nothing but 403 for a denial, and do not
     /// look at its body.
     pub(crate) fn forbidden(&self) -> Answer {
-        self.bare_denial(StatusCode::FORBIDDEN, Bytes::new())
+        self.bare(StatusCode::FORBIDDEN, Bytes::new())
     }
 
-    fn bare_denial(&self, status: StatusCode, body: Bytes) -> Answer {
+    fn bare(&self, status: StatusCode, body: Bytes) -> Answer {
         let mut answer = Response::new(Full::from(body));
         *answer.status_mut() = status;
         answer.headers_mut().reserve(HEADERS);
@@ -197,6 +221,16 @@ impl<'a> Words<'a> {
     fn told(&self) -> impl Iterator<Item = RuleDecision<'a>> {
         enforced(self.ruling).filter(|each| each.decision().limit() != Decision::UNLIMITED)
     }
+}
+
+/// What there is to say about a denial.
+struct Denial<'w> {
+    /// Those of the strictest rule.
+    terms: &'w Terms,
+    retry: Retry,
+    filling: Filling,
+    /// All rules that deny, if there are several.
+    names: Option<String>,
 }
 
 impl std::fmt::Debug for Words<'_> {
