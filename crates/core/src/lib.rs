@@ -48,7 +48,8 @@ mod time;
 mod word;
 
 pub use algorithm::{
-    BoundStep, Loan, Log, LogRule, Machine, Permit, Permits, Phase, Step, StepUser, Usual, UsualAsk,
+    BoundStep, CommonBucket, Loan, Log, LogRule, Machine, Permit, Permits, Phase, Step, StepUser,
+    Usual, UsualAsk,
 };
 pub use decision::{Decision, Retry, Verdict};
 pub use error::{LimitError, QuotaError};

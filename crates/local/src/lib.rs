@@ -20,6 +20,7 @@
 
 #![deny(unsafe_code)]
 
+mod buckets;
 mod clock;
 mod counter;
 mod counters;
@@ -39,6 +40,7 @@ mod table;
 mod top;
 mod wait;
 
+pub use buckets::{Buckets, Draw};
 pub use clock::{Clock, ManualClock, Sleep, SystemClock, Timer};
 pub use counter::Prepared;
 pub use counters::{Counters, CountersBuilder, Due, Pressure};

@@ -83,6 +83,7 @@ mod size;
 mod slots;
 mod spending;
 mod stats;
+mod throttle;
 
 #[cfg(feature = "rules")]
 pub use engine::{
@@ -94,6 +95,7 @@ pub use gate::{Answer, Charge, Gate, GateBuilder, KeyRef, LimitId};
 pub use limiter::{Limiter, LimiterBuilder};
 pub use slots::{Slots, SlotsBuilder};
 pub use stats::Stats;
+pub use throttle::{Ask, Throttle, ThrottleBuilder};
 pub use tollgate_core::{
     Anchor, Decision, Limit, LimitError, Period, Quota, QuotaError, Rate, Retry, Tick, Unit,
     Verdict, Wall,

@@ -1,7 +1,7 @@
 //! Numbers about a limiter for its operator.
 
 use tollgate_core::Tick;
-use tollgate_local::{Counters, Table};
+use tollgate_local::{Counters, Pressure, Table};
 
 /// How the counters of a [`Limiter`](crate::Limiter), a [`Gate`](crate::Gate) or an `Engine` are
 /// doing.
@@ -40,6 +40,15 @@ impl Stats {
         waiting: usize,
         now: Tick,
     ) -> Self {
+        Self::of(table, counters.into_iter().map(Counters::pressure), waiting, now)
+    }
+
+    pub(crate) fn of(
+        table: &Table,
+        pressures: impl IntoIterator<Item = Pressure>,
+        waiting: usize,
+        now: Tick,
+    ) -> Self {
         let mut stats = Self {
             keys: table.keys(),
             memory: table.memory(),
@@ -48,8 +57,7 @@ impl Stats {
             promoted: 0,
             waiting,
         };
-        for counters in counters {
-            let pressure = counters.pressure();
+        for pressure in pressures {
             stats.memory += pressure.memory;
             stats.overflowed += pressure.overflowed;
             stats.promoted += pressure.promoted;

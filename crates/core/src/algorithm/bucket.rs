@@ -50,6 +50,13 @@ impl Bucket {
     /// The longest a bucket may take to fill.
     const MAX_SPAN: u64 = 400 * 86_400 * 1_000_000_000;
 
+    /// The largest there can be, with a token every millisecond.
+    pub(crate) const LONGEST: Self = {
+        let (per_nano, interval) = (64, 64 * 1_000_000);
+        let tokens = Self::MAX_SPAN / 1_000_000;
+        Self { per_nano, interval, tokens, capacity: tokens * interval }
+    };
+
     /// A bucket of `tokens` that refills at the quota's rate.
     pub(crate) fn try_new(quota: Quota, rate: Rate, tokens: u64) -> Result<Self, LimitError> {
         let (count, period) = (rate.count(), rate.period().nanos());
@@ -61,23 +68,47 @@ impl Bucket {
             // Grains of a 64th of a nanosecond are the units of words, and need no conversion.
             exact @ (1 | 2 | 4 | 8 | 16 | 32 | 64) => (64, period / shared * (64 / exact)),
             exact @ 1..=64 => (exact, period / shared),
-            // At most 366 days times 64, far below 2^64; rounded up, against the client.
-            _ => (64, (period * 64).div_ceil(count)),
+            _ => (64, binary_interval(count, period)),
         };
-        let capacity = u128::from(tokens) * u128::from(interval);
-        let max = u128::from(Self::MAX_SPAN) * u128::from(per_nano);
-        if capacity > max {
-            let nanos = u64::try_from(capacity / u128::from(per_nano)).unwrap_or(u64::MAX);
-            return Err(LimitError::BurstTooLarge {
-                quota,
-                takes: std::time::Duration::from_nanos(nanos),
-                max: std::time::Duration::from_nanos(Self::MAX_SPAN),
-                largest: Self::MAX_SPAN * per_nano / interval,
-            });
+        Self::with_interval(quota, per_nano, interval, tokens)
+    }
+
+    /// The same in grains of a 64th of a nanosecond, whatever the rate: the interval is rounded up
+    /// to whole ones.
+    #[inline]
+    pub(crate) fn try_binary(quota: Quota, rate: Rate, tokens: u64) -> Result<Self, LimitError> {
+        let (count, period) = (rate.count(), rate.period().nanos());
+        if count > period {
+            return Err(LimitError::TooFast { quota });
         }
-        // No overflow from here on: a tick is at most 6 years and a capacity 400 days, so a
-        // tick plus two capacities is below 2^64 in grains of a 64th of a nanosecond.
-        Ok(Self { per_nano, interval, tokens, capacity: tokens * interval })
+        Self::with_interval(quota, 64, binary_interval(count, period), tokens)
+    }
+
+    #[inline]
+    fn with_interval(
+        quota: Quota,
+        per_nano: u64,
+        interval: u64,
+        tokens: u64,
+    ) -> Result<Self, LimitError> {
+        let max = Self::MAX_SPAN * per_nano;
+        match tokens.checked_mul(interval) {
+            // No overflow from here on: a tick is at most 6 years and a capacity 400 days, so a
+            // tick plus two capacities is below 2^64 in grains of a 64th of a nanosecond.
+            Some(capacity) if capacity <= max => Ok(Self { per_nano, interval, tokens, capacity }),
+            _ => Err(Self::too_large(quota, per_nano, interval, tokens)),
+        }
+    }
+
+    #[cold]
+    fn too_large(quota: Quota, per_nano: u64, interval: u64, tokens: u64) -> LimitError {
+        let nanos = u128::from(tokens) * u128::from(interval) / u128::from(per_nano);
+        LimitError::BurstTooLarge {
+            quota,
+            takes: std::time::Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)),
+            max: std::time::Duration::from_nanos(Self::MAX_SPAN),
+            largest: Self::MAX_SPAN * per_nano / interval,
+        }
     }
 
     #[inline(always)]
@@ -197,6 +228,13 @@ impl Bucket {
 
     /// How long a loan keeps a full bucket from filling, in nanoseconds.
     const HOLD: u64 = 32_000;
+}
+
+/// The 64ths of a nanosecond until one token is back: at most 366 days of them, far below 2^64;
+/// rounded up, against the client.
+#[inline]
+const fn binary_interval(count: u64, period: u64) -> u64 {
+    (period * 64).div_ceil(count)
 }
 
 const fn gcd(mut a: u64, mut b: u64) -> u64 {

@@ -4,6 +4,7 @@
 //! [`Log`] and [`Permits`] have a state that grows with the limit, and stand for themselves.
 
 mod bucket;
+mod common_bucket;
 mod fixed_window;
 mod grid;
 mod leaky_bucket;
@@ -13,6 +14,7 @@ mod sliding_log;
 mod token_bucket;
 mod usual;
 
+pub use common_bucket::CommonBucket;
 pub use permits::{Permit, Permits};
 pub use sliding_log::{Log, LogRule};
 pub use usual::{Usual, UsualAsk};

@@ -46,6 +46,7 @@ mod batch;
 mod overflow;
 mod prepared;
 mod settle;
+mod throttle;
 
 pub(crate) use batch::Batch;
 pub use prepared::Prepared;
