@@ -51,7 +51,17 @@ pub(crate) fn spend_all<'a>(
     clock: &impl Clock,
     each: &mut Each<Decision>,
 ) -> Times {
-    let now = clock.now();
+    spend_all_at(all, clock, clock.now(), each)
+}
+
+/// The same at a time that was read before, for several requests.
+#[inline]
+pub(crate) fn spend_all_at<'a>(
+    all: &[impl AsRef<Spending<'a>>],
+    clock: &impl Clock,
+    now: Tick,
+    each: &mut Each<Decision>,
+) -> Times {
     if spend_prepared(all, clock, now, each) {
         return Times::Same(now);
     }

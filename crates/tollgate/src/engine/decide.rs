@@ -24,7 +24,7 @@ use crate::engine::active::Active;
 use crate::engine::counted::{Counted, Slots};
 use crate::engine::keys::key_hash;
 use crate::engine::ruling::{Reserved, Ruling, Said};
-use crate::spending::{Each, Spending, look_each, spend_all};
+use crate::spending::{Each, Spending, look_each, spend_all, spend_all_at};
 
 /// Whether a request is let in, or only asks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,11 +35,11 @@ pub(super) enum Intent {
 
 /// A rule that a request meets.
 #[derive(Clone, Copy)]
-struct Met<'a> {
-    number: usize,
-    rule: &'a Rule,
-    counted: &'a Counted,
-    spending: Spending<'a>,
+pub(super) struct Met<'a> {
+    pub(super) number: usize,
+    pub(super) rule: &'a Rule,
+    pub(super) counted: &'a Counted,
+    pub(super) spending: Spending<'a>,
 }
 
 impl<'a> AsRef<Spending<'a>> for Met<'a> {
@@ -105,8 +105,21 @@ impl<C: Clock> Engine<C> {
         said.denied = said.each.iter().any(|decision| !decision.is_allowed());
     }
 
+    /// The same for whoever spends, at a time that was read before.
+    #[inline]
+    pub(super) fn ask_rates_at(&self, all: &[Met<'_>], now: Tick, said: &mut Said) {
+        spend_all_at(all, &self.clock, now, &mut said.each);
+        said.denied = said.each.iter().any(|decision| !decision.is_allowed());
+    }
+
     #[inline(never)]
-    fn ask_all(&self, all: &[Met<'_>], facts: &Facts<'_>, intent: Intent, said: &mut Said) {
+    pub(super) fn ask_all(
+        &self,
+        all: &[Met<'_>],
+        facts: &Facts<'_>,
+        intent: Intent,
+        said: &mut Said,
+    ) {
         let states = SmallVec::from_elem(State::Open, all.len());
         let mut way = Way { engine: self, facts, all, states, intent, said };
         way.begin();
@@ -121,7 +134,7 @@ impl<C: Clock> Engine<C> {
 impl Met<'_> {
     /// Finds out whether the key has a limit of its own.
     #[inline]
-    fn resolve(&mut self, facts: &Facts<'_>) {
+    pub(super) fn resolve(&mut self, facts: &Facts<'_>) {
         if !self.counted.has_overrides() {
             return;
         }

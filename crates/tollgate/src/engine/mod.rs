@@ -1,6 +1,7 @@
 //! Rules at work: which limits a request meets, and what they all say.
 
 mod active;
+mod batch;
 mod builder;
 mod counted;
 mod decide;

@@ -9,6 +9,7 @@
 )]
 
 mod all_or_nothing;
+mod batch;
 mod blocks;
 mod exchange;
 mod heavy;

@@ -1,0 +1,137 @@
+//! Many requests at once: the rules of all are found, and their memory is on its way, before the
+//! first is decided.
+
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, Guard};
+use smallvec::SmallVec;
+use tollgate_core::Tick;
+use tollgate_local::Clock;
+use tollgate_rules::{Facts, Request};
+
+use crate::engine::Engine;
+use crate::engine::active::Active;
+use crate::engine::decide::{Intent, Met};
+use crate::engine::keys::key_hash;
+use crate::engine::ruling::Ruling;
+use crate::spending::Spending;
+
+/// So many requests are brought side by side. With three rules each that is as much memory as a
+/// processor can have under way.
+const GROUP: usize = 16;
+
+impl<C: Clock> Engine<C> {
+    /// Decides many requests in order, and calls `each` with the place and the ruling of each, as
+    /// [`decide`](Self::decide) would rule one after the other. Memory is brought for several at
+    /// once, and the clock is read once for them where only rates are limited: what `each` does
+    /// should not take long.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [path], limit: 1/h }]")?)?;
+    /// let requests = ["/a", "/b", "/a"].map(|path| Request::new("GET", path));
+    /// let mut allowed = Vec::new();
+    /// engine.decide_batch(&requests, |_, ruling| allowed.push(ruling.is_allowed()));
+    /// assert_eq!(allowed, [true, true, false]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn decide_batch(&self, requests: &[Request<'_>], mut each: impl FnMut(usize, Ruling)) {
+        for (number, group) in requests.chunks(GROUP).enumerate() {
+            let first = number * GROUP;
+            match group {
+                [one] => each(first, self.decide(one)),
+                several => self.decide_group(several, first, &mut each),
+            }
+        }
+    }
+
+    fn decide_group(
+        &self,
+        requests: &[Request<'_>],
+        first: usize,
+        each: &mut impl FnMut(usize, Ruling),
+    ) {
+        let active = self.active.load();
+        let mut rooms: [String; GROUP] = Default::default();
+        let normal = requests.iter().zip(&mut rooms).map(|(request, room)| request.normal(room));
+        let normal: SmallVec<[Request<'_>; GROUP]> = normal.collect();
+        let geo = active.geo().map(ArcSwap::load);
+        let geo = geo.as_ref().map(|geo| &***geo);
+        let facts = normal.iter().map(|request| Facts::new(active.rules(), request, geo));
+        let facts: SmallVec<[Facts<'_>; GROUP]> = facts.collect();
+
+        let (mut all, mut ends) = (SmallVec::new(), SmallVec::<[usize; GROUP]>::new());
+        for facts in &facts {
+            self.meet(&active, facts, &mut all);
+            ends.push(all.len());
+        }
+        let mut begin = 0;
+        for (facts, end) in facts.iter().zip(&ends) {
+            for met in &mut all[begin..*end] {
+                met.resolve(facts);
+            }
+            begin = *end;
+        }
+
+        let (mut begin, mut now) = (0, None);
+        for (at, ((facts, request), end)) in facts.iter().zip(requests).zip(&ends).enumerate() {
+            let ruling = self.rule_met(&active, facts, request, &all[begin..*end], &mut now);
+            begin = *end;
+            each(first + at, ruling);
+        }
+    }
+
+    /// Finds the rules that a request meets, and asks for the memory of its keys.
+    #[inline]
+    fn meet<'a>(
+        &self,
+        active: &'a Active,
+        facts: &Facts<'a>,
+        all: &mut SmallVec<[Met<'a>; 4 * GROUP]>,
+    ) {
+        active.rules().each_matching(facts, |number, rule| {
+            // A request that lacks a part of the key does not meet the rule.
+            let Some(key) = key_hash(rule, facts, &self.seed) else { return };
+            let counted = &**active.counted(number);
+            let counters = counted.counters(rule, facts);
+            counters.prefetch(key);
+            counted.prefetch(key);
+            let spending = Spending { counters, key, cost: facts.cost(rule) };
+            all.push(Met { number, rule, counted, spending });
+        });
+    }
+
+    #[inline]
+    fn rule_met(
+        &self,
+        active: &Guard<Arc<Active>>,
+        facts: &Facts<'_>,
+        request: &Request<'_>,
+        met: &[Met<'_>],
+        now: &mut Option<Tick>,
+    ) -> Ruling {
+        let mut ruling = Ruling::new(same(active, self.active.load()));
+        let (active, said) = ruling.parts();
+        // There are at most 100,000 rules.
+        said.rules.extend(met.iter().map(|met| met.number as u32));
+        match active.has_only_rates() {
+            true => {
+                let now = *now.get_or_insert_with(|| self.clock.now());
+                self.ask_rates_at(met, now, said);
+            }
+            false => self.ask_all(met, facts, Intent::Spend, said),
+        }
+        self.fail(facts.failures());
+        self.watch(active, request, said);
+        ruling
+    }
+}
+
+/// Another pointer to the rules of the group: one that costs nothing, unless rules were exchanged
+/// meanwhile.
+fn same(active: &Guard<Arc<Active>>, loaded: Guard<Arc<Active>>) -> Guard<Arc<Active>> {
+    match Arc::ptr_eq(active, &loaded) {
+        true => loaded,
+        false => Guard::from_inner(Arc::clone(active)),
+    }
+}
