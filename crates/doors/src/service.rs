@@ -1,21 +1,31 @@
 //! What all doors ask.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Notify;
 use tollgate::{Clock as _, Engine, Request, RuleSet, Ruling, SystemClock};
+use tollgate_rules::{NoFiles, Report, Source, Version};
 
+use crate::config::{Config, Log};
+use crate::denials::Denials;
 use crate::door::Name;
 use crate::drain::Drain;
+use crate::given::{Given, InForce, Origin};
+use crate::log_level::LogLevel;
 use crate::metrics::Metrics;
+use crate::switches::{Killed, SwitchError, Switches, Which};
 
 /// What all doors ask: the engine, and what is known about it.
 #[derive(Debug)]
 pub struct Service {
     engine: Engine,
-    /// The rules as they were given, before any switch.
-    given: Mutex<Arc<RuleSet>>,
+    in_force: Mutex<InForce>,
     metrics: Metrics,
+    denials: Denials,
+    log_level: LogLevel,
     drain: Drain,
+    /// Hears that it is to end.
+    end: Notify,
 }
 
 /// Rules cannot be put in force. The old ones stay.
@@ -23,23 +33,121 @@ pub struct Service {
 #[error("these rules cannot be kept: {0}")]
 pub struct SwapError(#[from] tollgate::Error);
 
+/// Why rules that somebody pushed are not in force.
+#[derive(Debug)]
+pub(crate) enum PushError {
+    /// They are wrong.
+    Wrong(Report),
+    /// Those in force are not the ones that they were to replace.
+    Stale(Version),
+    Swap(SwapError),
+}
+
 impl Service {
     /// Decides by these rules, with room for so many keys.
-    pub fn new(rules: RuleSet, keys: usize) -> Result<Self, SwapError> {
-        let rules = Arc::new(rules);
-        let engine = Engine::builder(Arc::clone(&rules)).keys(keys).build()?;
-        let metrics = Metrics::new(&rules, engine.clock().wall());
-        Ok(Self { engine, given: Mutex::new(rules), metrics, drain: Drain::new() })
+    pub fn new(rules: impl Into<Given>, keys: usize) -> Result<Self, SwapError> {
+        let given = rules.into();
+        let engine = Engine::builder(Arc::clone(&given.rules)).keys(keys).build()?;
+        let metrics = Metrics::new(&given.rules, engine.clock().wall());
+        let denials = Denials::new(&Config::defaults(1).log, engine.clock());
+        Ok(Self {
+            engine,
+            in_force: Mutex::new(InForce { given, switches: Switches::default() }),
+            metrics,
+            denials,
+            log_level: LogLevel::default(),
+            drain: Drain::new(),
+            end: Notify::new(),
+        })
     }
 
-    /// Puts other rules in force.
-    pub fn swap(&self, rules: RuleSet) -> Result<(), SwapError> {
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        let rules = Arc::new(rules);
-        let exchange = || self.engine.exchange(Arc::clone(&rules));
-        self.metrics.exchange(&rules, self.clock().wall(), exchange)?;
-        *given = rules;
+    /// Writes to the log as this says, and whoever runs it can change the level.
+    pub fn logging(self, log: &Log, level: LogLevel) -> Self {
+        Self { denials: Denials::new(log, self.clock()), log_level: level, ..self }
+    }
+
+    /// Puts other rules in force. What was killed stays killed.
+    pub fn swap(&self, rules: impl Into<Given>) -> Result<(), SwapError> {
+        let mut in_force = self.in_force();
+        if in_force.given.origin == Origin::Pushed {
+            tracing::warn!("rules that were pushed are replaced by those of the file");
+        }
+        self.replace(&mut in_force, rules.into())
+    }
+
+    /// Puts rules in force that somebody pushed, if nothing is wrong with them, and the version in
+    /// force is one of those that they are to replace.
+    pub(crate) fn push(
+        &self,
+        source: Source,
+        replaces: impl FnOnce(Version) -> bool,
+    ) -> Result<(Version, Arc<RuleSet>), (Source, PushError)> {
+        let rules = match RuleSet::read(&source, &NoFiles) {
+            Ok(rules) => rules,
+            Err(report) => return Err((source, PushError::Wrong(report))),
+        };
+        let mut in_force = self.in_force();
+        let old = in_force.given.rules.version();
+        if !replaces(old) {
+            return Err((source, PushError::Stale(old)));
+        }
+        let given = Given { origin: Origin::Pushed, ..(source.clone(), rules).into() };
+        let new = Arc::clone(&given.rules);
+        self.replace(&mut in_force, given).map_err(|error| (source, PushError::Swap(error)))?;
+        Ok((old, new))
+    }
+
+    /// Kills a rule, or all of them. It does not deny any more when this returns.
+    pub(crate) fn kill(&self, which: Which<'_>, killed: Killed) -> Result<InForce, SwitchError> {
+        let in_force = self.switch(|rules, switches| switches.kill(rules, which, killed))?;
+        tracing::warn!(rule = name(which), mode = killed.as_str(), "killed");
+        Ok(in_force)
+    }
+
+    /// Takes a switch back.
+    pub(crate) fn unkill(&self, which: Which<'_>) -> Result<InForce, SwitchError> {
+        let in_force = self.switch(|rules, switches| switches.unkill(rules, which))?;
+        tracing::warn!(rule = name(which), "not killed any more");
+        Ok(in_force)
+    }
+
+    fn switch(
+        &self,
+        switch: impl FnOnce(&RuleSet, &mut Switches) -> Result<(), SwitchError>,
+    ) -> Result<InForce, SwitchError> {
+        let mut in_force = self.in_force();
+        let mut switches = in_force.switches.clone();
+        switch(&in_force.given.rules, &mut switches)?;
+        self.put_in_force(&in_force.given, &switches)?;
+        in_force.switches = switches;
+        Ok(in_force.clone())
+    }
+
+    fn replace(&self, in_force: &mut InForce, given: Given) -> Result<(), SwapError> {
+        let mut switches = in_force.switches.clone();
+        let gone = switches.keep(&given.rules);
+        self.put_in_force(&given, &switches)?;
+        self.metrics.rules_swapped(self.clock().wall());
+        for rule in gone {
+            tracing::warn!(rule, "it was killed, and is not in the rules any more");
+        }
+        *in_force = InForce { given, switches };
         Ok(())
+    }
+
+    fn put_in_force(&self, given: &Given, switches: &Switches) -> Result<(), SwapError> {
+        let rules = switches.apply(&given.rules);
+        self.metrics.exchange(&rules, || self.engine.exchange(Arc::clone(&rules)))?;
+        Ok(())
+    }
+
+    fn in_force(&self) -> MutexGuard<'_, InForce> {
+        self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The rules as they were given, and what was switched since.
+    pub(crate) fn now_in_force(&self) -> InForce {
+        self.in_force().clone()
     }
 
     /// Says that rules were refused, and why. Those in force stay.
@@ -65,8 +173,17 @@ impl Service {
         if let Some(began) = began {
             self.metrics.decided_in(self.clock().now().since(began));
         }
-        self.metrics.decided(door, &ruling);
+        self.decided(door, request, &ruling);
         ruling
+    }
+
+    /// Counts a decision, and writes about a denial now and then.
+    #[inline]
+    pub(crate) fn decided(&self, door: Name, request: &Request<'_>, ruling: &Ruling) {
+        self.metrics.decided(door, ruling);
+        if !ruling.is_allowed() {
+            self.denials.note(door, request, ruling);
+        }
     }
 
     /// What [`check`](Self::check) would answer.
@@ -87,6 +204,24 @@ impl Service {
         &self.metrics
     }
 
+    pub(crate) const fn denials(&self) -> &Denials {
+        &self.denials
+    }
+
+    pub(crate) const fn log_level(&self) -> &LogLevel {
+        &self.log_level
+    }
+
+    /// Asks whoever runs the server to end it.
+    pub(crate) fn end(&self) {
+        self.end.notify_one();
+    }
+
+    /// Ends when somebody has asked for the end, at the admin door.
+    pub async fn ending(&self) {
+        self.end.notified().await;
+    }
+
     pub(crate) const fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -94,5 +229,13 @@ impl Service {
     /// Seconds since 1970, for headers.
     pub(crate) fn unix_seconds(&self) -> u64 {
         u64::try_from(self.engine.clock().wall().as_unix_nanos() / 1_000_000_000).unwrap_or(0)
+    }
+}
+
+/// What is said of a switch in the log.
+const fn name(which: Which<'_>) -> &str {
+    match which {
+        Which::All => "(all)",
+        Which::Rule(name) => name,
     }
 }

@@ -1,21 +1,55 @@
 //! Where lines of the log go: to standard error.
 
-use tollgate_doors::{Log, LogFormat};
-use tracing_subscriber::EnvFilter;
+use tollgate_doors::{Log, LogFormat, LogLevel};
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, fmt, reload};
 
 use crate::error::Error;
 
-/// From now on, lines are written.
-pub(super) fn start(log: &Log) -> Result<(), Error> {
-    let filter = EnvFilter::try_new(&log.level).map_err(|_| Error::Usage {
-        message: "the log level is not understood",
-        remedy: "write error, warn, info, debug or trace, or parts of them: warn,tollgate=debug",
-    })?;
-    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
-    // Only a second start could fail, and there is none.
-    let _ = match log.format {
-        LogFormat::Text => lines.with_target(false).try_init(),
-        LogFormat::Json => lines.json().flatten_event(true).try_init(),
+/// From now on, lines are written. Their level can be changed.
+pub(super) fn start(log: &Log) -> Result<LogLevel, Error> {
+    let message = "the log level is not understood";
+    let first = filter(&log.level).ok_or(Error::Usage { message, remedy: REMEDY })?;
+    let (first, level) = reload::Layer::new(first);
+    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = match log.format {
+        LogFormat::Text => lines.with_target(false).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
-    Ok(())
+    // Only a second start could fail, and there is none.
+    let _ = tracing_subscriber::registry().with(first).with(lines).try_init();
+    Ok(LogLevel::new(log.level.clone(), move |text| {
+        let filter = filter(text).ok_or_else(|| format!("{message}: {REMEDY}"))?;
+        level.reload(filter).map_err(|error| error.to_string())
+    }))
+}
+
+/// What passes. A single word is a level: the name of a part alone would silence all others, and is
+/// mostly a level that is misspelt.
+fn filter(text: &str) -> Option<EnvFilter> {
+    let fits = |part: &str| part.contains('=') || part.trim().parse::<LevelFilter>().is_ok();
+    match text.split(',').all(fits) {
+        true => EnvFilter::try_new(text).ok(),
+        false => None,
+    }
+}
+
+const REMEDY: &str =
+    "write off, error, warn, info, debug or trace, or parts of them: warn,tollgate=debug";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_level_is_no_level() {
+        for good in ["info", "off", "TRACE", "warn,tollgate=debug", "warn, hyper=off"] {
+            assert!(filter(good).is_some(), "{good}");
+        }
+        for bad in ["", "inof", "loud", "warn,tollgate", "warn,tollgate=loud", "=", "\n"] {
+            assert!(filter(bad).is_none(), "{bad}");
+        }
+    }
 }

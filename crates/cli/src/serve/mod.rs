@@ -20,13 +20,13 @@ use crate::serve::reload::Reload;
 /// Serves until it is told to end.
 pub(crate) fn run(flags: &Serve) -> Result<Ending, Error> {
     let config = settings::resolve(flags)?;
-    logging::start(&config.log)?;
+    let level = logging::start(&config.log)?;
     let mut watched = config.rules.as_ref().map(Watched::new);
     let rules = match &mut watched {
-        Some(watched) => watched.load().map_err(|error| Error::Load { error })?.1,
+        Some(watched) => watched.load().map_err(|error| Error::Load { error })?,
         None => starter()?,
     };
-    let service = Arc::new(Service::new(rules, config.keys)?);
+    let service = Arc::new(Service::new(rules, config.keys)?.logging(&config.log, level));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(Error::System)?.block_on(async {
         let doors = Doors::open(Arc::clone(&service), &config)?;
@@ -37,6 +37,7 @@ pub(crate) fn run(flags: &Serve) -> Result<Ending, Error> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
             () = reload.run(&mut hangup) => {}
+            () = service.ending() => {}
         }
         tracing::info!("ending: answering whoever has asked");
         doors.drain().await;
@@ -56,10 +57,12 @@ pub(crate) fn init(flags: &Init) -> Result<Ending, Error> {
 }
 
 /// The rules of whoever has none.
-fn starter() -> Result<RuleSet, Error> {
+fn starter() -> Result<(Source, RuleSet), Error> {
     let source = Source::new("the rules of `tollgate init`", STARTER);
-    RuleSet::read(&source, &NoFiles)
-        .map_err(|report| Error::Rules { text: Box::new(source), report })
+    match RuleSet::read(&source, &NoFiles) {
+        Ok(rules) => Ok((source, rules)),
+        Err(report) => Err(Error::Rules { text: Box::new(source), report }),
+    }
 }
 
 /// What the system tells us: to end, to end, and to look again.

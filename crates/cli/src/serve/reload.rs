@@ -37,9 +37,9 @@ impl Reload {
 fn load(service: &Service, watched: &mut Watched) {
     let file = watched.path().display().to_string();
     match watched.load() {
-        Ok((_, rules)) => {
+        Ok((source, rules)) => {
             let (version, count) = (rules.version(), rules.rules().len());
-            match service.swap(rules) {
+            match service.swap((source, rules)) {
                 Ok(()) => tracing::info!(file, %version, rules = count, "rules are in force"),
                 Err(error) => service.refuse_rules(&file, &error.to_string()),
             }

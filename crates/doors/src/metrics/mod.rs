@@ -21,6 +21,8 @@ use crate::metrics::histogram::Buckets;
 use crate::metrics::series::Series;
 use crate::metrics::shard::{SHARDS, Writer};
 
+pub(crate) use crate::metrics::shard::Tally;
+
 /// What is counted about decisions and doors.
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -105,21 +107,23 @@ impl Metrics {
         self.rules_refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Other rules are put in force by `exchange`. Series of rules that stay, by name, go on; the
+    /// Other rules were given, and are in force.
+    pub(crate) fn rules_swapped(&self, now: Wall) {
+        self.rules_swapped.fetch_add(1, Ordering::Relaxed);
+        self.last_swap.store(now.as_unix_nanos(), Ordering::Relaxed);
+    }
+
+    /// Rules are put in force by `exchange`. Series of rules that stay, by name, go on; the
     /// others leave.
     pub(crate) fn exchange<E>(
         &self,
         rules: &Arc<RuleSet>,
-        now: Wall,
         exchange: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
         let old = self.series.load_full();
         // First: so nothing that new rules say is missed.
         self.series.store(Arc::new(Series::new(rules, Some(&old))));
-        exchange().inspect_err(|_| self.series.store(old))?;
-        self.rules_swapped.fetch_add(1, Ordering::Relaxed);
-        self.last_swap.store(now.as_unix_nanos(), Ordering::Relaxed);
-        Ok(())
+        exchange().inspect_err(|_| self.series.store(old))
     }
 }
 

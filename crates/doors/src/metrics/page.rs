@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::Metrics;
 use super::family::{self, Family, Labels, Samples};
 use super::histogram::Histogram;
-use super::series::{OUTCOMES, Series};
+use super::series::{MOST_RULES, OUTCOMES, Series};
 use super::shard;
 use crate::door::{Name, Places};
 use crate::service::Service;
+use crate::switches::Killed;
 
 impl Metrics {
     /// All of it, as Prometheus reads it.
@@ -18,6 +19,7 @@ impl Metrics {
         let mut families = self.of_decisions(&series);
         families.extend(self.of_doors());
         families.extend(self.of_rules(&series));
+        families.extend(of_switches(service));
         families.extend(of_engine(service));
         families.extend(self.of_process());
         family::write(families)
@@ -135,13 +137,74 @@ impl Metrics {
 }
 
 fn of_engine(service: &Service) -> Vec<Family> {
-    let failures = service.engine().failures();
-    vec![counter(
-        "tollgate_evaluation_failures",
-        "How often something about a request could not be found out. It was then decided as its \
-         rule says, and never let pass for it.",
-        vec![(Labels::new(), failures)],
-    )]
+    let stats = service.engine().stats();
+    vec![
+        gauge(
+            "tollgate_table_occupancy_ratio",
+            "The part of the slots for keys that is in use, from 0 to 1, by estimate. As many keys \
+             as were planned fill 0.56 of them.",
+            vec![(Labels::new(), stats.counters.occupancy)],
+        ),
+        alone(
+            "tollgate_table_keys",
+            "How many keys can be live at once before the excess is counted together.",
+            stats.counters.keys,
+        ),
+        alone(
+            "tollgate_counters_bytes",
+            "Memory of all counters in bytes, in use or not.",
+            stats.counters.memory,
+        ),
+        counter(
+            "tollgate_sketch_decisions",
+            "Decisions with a count shared between keys, and so too strict. If it rises, plan for \
+             more keys. It begins anew with limits that change.",
+            one_count(stats.counters.overflowed),
+        ),
+        counter(
+            "tollgate_sketch_promotions",
+            "Keys that came from a shared count to one of their own. It begins anew with limits \
+             that change.",
+            one_count(stats.counters.promoted),
+        ),
+        alone(
+            "tollgate_rules_retired",
+            "Versions of the rules that are not in force and still held by requests under way.",
+            stats.retired,
+        ),
+        counter(
+            "tollgate_evaluation_failures",
+            "How often something about a request could not be found out. It was then decided as its \
+             rule says, and never let pass for it.",
+            one_count(stats.failures),
+        ),
+        counter(
+            "tollgate_denials_unlogged",
+            "Denials that the log says nothing about, but for their number.",
+            one_count(service.denials().left_out()),
+        ),
+    ]
+}
+
+/// The switches: all of them, and those of single rules that are switched.
+fn of_switches(service: &Service) -> Vec<Family> {
+    let in_force = service.now_in_force();
+    let killed = in_force.switches.all().map_or("", Killed::as_str);
+    let all = ["shadow", "off"].map(|mode| {
+        let labels = vec![("mode", mode.to_owned())];
+        (labels, f64::from(u8::from(mode == killed)))
+    });
+    let each = in_force.switches.each().take(MOST_RULES).map(|(rule, killed)| {
+        (vec![("rule", rule.to_owned()), ("mode", killed.as_str().to_owned())], 1.0)
+    });
+    vec![
+        gauge("tollgate_killed_all", "Whether all rules are killed, by mode.", all.into()),
+        gauge("tollgate_killed", "The rules that are killed by name.", each.collect()),
+    ]
+}
+
+fn one_count(count: u64) -> Vec<(Labels, u64)> {
+    vec![(Labels::new(), count)]
 }
 
 fn of_door(door: Name, outcome: Option<&str>) -> Labels {

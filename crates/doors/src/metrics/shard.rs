@@ -46,6 +46,26 @@ impl Writer {
     }
 }
 
+/// A count that many threads add to.
+#[derive(Debug, Default)]
+pub(crate) struct Tally([Line; SHARDS]);
+
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Line(AtomicU64);
+
+impl Tally {
+    #[inline]
+    pub(crate) fn add(&self, amount: u64) {
+        let writer = Writer::here();
+        writer.add(&writer.of(&self.0).0, amount);
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        sum(&self.0, |line| &line.0)
+    }
+}
+
 /// What all shards have counted.
 pub(super) fn sum<'a, T: 'a>(
     shards: impl IntoIterator<Item = &'a T>,
@@ -70,24 +90,15 @@ thread_local! {
 mod tests {
     use super::*;
 
-    #[derive(Default)]
-    #[repr(align(64))]
-    struct Line(AtomicU64);
-
     #[test]
     fn nothing_is_lost_however_many_threads_count() {
-        let lines: [Line; SHARDS] = Default::default();
+        let tally = Tally::default();
         std::thread::scope(|scope| {
             for _ in 0..40 {
-                scope.spawn(|| {
-                    for _ in 0..1_000 {
-                        let writer = Writer::here();
-                        writer.add(&writer.of(&lines).0, 1);
-                    }
-                });
+                scope.spawn(|| (0..1_000).for_each(|_| tally.add(1)));
             }
         });
-        assert_eq!(sum(&lines, |line| &line.0), 40_000);
+        assert_eq!(tally.total(), 40_000);
     }
 
     #[test]

@@ -1,0 +1,208 @@
+//! Lines of the log about requests that were denied: some of them, and how many were left out.
+
+use std::fmt::Write as _;
+use std::hash::BuildHasher as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollgate::{Limiter, Quota, Request, Ruling, SystemClock};
+use tollgate_rules::{Attribute, Facts, Rule};
+
+use crate::config::Log;
+use crate::door::Name;
+use crate::metrics::Tally;
+
+/// Writes about denials, at most so often.
+#[derive(Debug)]
+pub(crate) struct Denials {
+    /// How often; `None` is never.
+    pace: Option<Limiter>,
+    /// Those that were not written about.
+    left_out: Tally,
+    /// How many of them there were when the last line was written.
+    told: AtomicU64,
+    /// Keys are written as a hash under a secret of this process: equal keys look equal, and nobody
+    /// can try names until one fits. The hashes of tables would not do: they are made to be fast.
+    secret: Secret,
+    plain: bool,
+}
+
+#[expect(clippy::disallowed_types, reason = "a hash with a secret, that of no counter")]
+type Secret = std::hash::RandomState;
+
+impl Denials {
+    pub(crate) fn new(log: &Log, clock: &SystemClock) -> Self {
+        Self {
+            pace: pace(log.denials, clock),
+            left_out: Tally::default(),
+            told: AtomicU64::new(0),
+            secret: secret(),
+            plain: log.plain_keys,
+        }
+    }
+
+    /// How many denials were not written about, of all.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.left_out.total()
+    }
+
+    /// A request was denied.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note(&self, door: Name, request: &Request<'_>, ruling: &Ruling) {
+        let Some(pace) = &self.pace else { return self.left_out.add(1) };
+        let shown = tracing::enabled!(target: TARGET, tracing::Level::INFO);
+        match shown && pace.check(&()).is_allowed() {
+            true => self.write(door, request, ruling),
+            false => self.left_out.add(1),
+        }
+    }
+
+    fn write(&self, door: Name, request: &Request<'_>, ruling: &Ruling) {
+        let mut room = String::new();
+        let request = request.normal(&mut room);
+        let rules = ruling.rules();
+        let facts = Facts::new(rules, &request, rules.geo());
+        let denying = ruling.each().find(|each| Some(each.name()) == ruling.rule());
+        let key = denying.map(|each| self.key(each.rule(), &facts)).unwrap_or_default();
+        let left_out = self.left_out();
+        // Lines of two threads may share out what was left out between them, and lose nothing.
+        let since = left_out.saturating_sub(self.told.swap(left_out, Ordering::Relaxed));
+        tracing::info!(
+            target: TARGET,
+            door = door.as_str(),
+            rule = ruling.rule().unwrap_or_default(),
+            client = facts.client_ip().map(tracing::field::display),
+            method = shown(request.method()),
+            path = shown(request.path()),
+            key,
+            left_out = since,
+            "denied"
+        );
+    }
+
+    /// What the request was counted by: `user=5f0c3a21b7d9e846`, several with blanks.
+    fn key(&self, rule: &Rule, facts: &Facts<'_>) -> String {
+        let mut key = String::new();
+        for part in rule.key() {
+            let value = match (rule.key_value(part, facts), rule.value_instead(facts)) {
+                (Some(value), _) | (None, Some(value)) => value.to_string(),
+                (None, None) => String::new(),
+            };
+            let blank = if key.is_empty() { "" } else { " " };
+            // A `String` takes whatever is written to it.
+            let _ = match self.plain && !is_credential(part) {
+                true => write!(key, "{blank}{part}={}", shown(&value)),
+                false => write!(key, "{blank}{part}={:016x}", self.secret.hash_one(&value)),
+            };
+        }
+        key
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a hash with a secret, that of no counter")]
+fn secret() -> Secret {
+    Secret::new()
+}
+
+/// So many a second, all at once if need be.
+fn pace(a_second: u32, clock: &SystemClock) -> Option<Limiter> {
+    let quota: Quota = format!("{a_second}/s").parse().ok()?;
+    Limiter::builder(quota).keys(1).clock(clock.clone()).build().ok()
+}
+
+/// Whether a header carries what lets somebody in: that is never written.
+fn is_credential(part: &Attribute) -> bool {
+    matches!(part, Attribute::Header(name) if CREDENTIALS.contains(&&**name))
+}
+
+/// What a client sent, in a form that cannot be taken for anything else: of bounded length, and
+/// without characters that end a line or change how it is shown.
+fn shown(text: &str) -> String {
+    let mut shown = String::new();
+    for (at, char) in text.char_indices() {
+        if at >= MOST_BYTES {
+            shown.push('…');
+            break;
+        }
+        match is_harmless(char) {
+            true => shown.push(char),
+            false => shown.extend(char.escape_unicode()),
+        }
+    }
+    shown
+}
+
+fn is_harmless(char: char) -> bool {
+    !char.is_control()
+        && !matches!(char, '\u{2028}' | '\u{2029}' | '\u{200b}'..='\u{200f}' | '\u{feff}')
+        && !matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Headers with credentials, in small letters.
+const CREDENTIALS: [&str; 5] =
+    ["authorization", "cookie", "proxy-authorization", "x-api-key", "x-auth-token"];
+
+/// Of what a client sent, so much is written.
+const MOST_BYTES: usize = 256;
+
+const TARGET: &str = "tollgate::denials";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate::RuleSet;
+
+    fn denials(plain_keys: bool) -> Denials {
+        let log = Log { plain_keys, ..crate::Config::defaults(1).log };
+        Denials::new(&log, &SystemClock::new())
+    }
+
+    fn key(denials: &Denials, key: &str, user: &str) -> String {
+        let text = format!("rules: [{{ name: a, key: [{key}], limit: 1/h }}]");
+        let rules = RuleSet::parse(&text).unwrap();
+        let (attributes, headers) = ([("user", user)], [("authorization", user)]);
+        let request = Request::new("GET", "/").attributes(&attributes).headers(&headers);
+        denials.key(&rules.rules()[0], &Facts::new(&rules, &request, None))
+    }
+
+    #[test]
+    fn keys_are_hashed_unless_they_are_asked_for() {
+        let hashed = denials(false);
+        let alice = key(&hashed, "user, method", "alice");
+        assert!(!alice.contains("alice") && alice.starts_with("user="), "{alice}");
+        assert_eq!(alice, key(&hashed, "user, method", "alice"));
+        assert_ne!(alice, key(&hashed, "user, method", "bob"));
+        assert_ne!(alice, key(&denials(false), "user, method", "alice"), "others cannot tell");
+        assert_eq!(key(&denials(true), "user, method", "alice"), "user=alice method=GET");
+    }
+
+    #[test]
+    fn credentials_are_never_written() {
+        let written = key(&denials(true), "header.authorization", "s3cret");
+        assert!(!written.contains("s3cret"), "{written}");
+    }
+
+    #[test]
+    fn what_clients_send_stays_in_its_place() {
+        assert_eq!(shown("/a\nb\u{1b}[1m\u{202e}"), "/a\\u{a}b\\u{1b}[1m\\u{202e}");
+        let long = shown(&"é".repeat(10_000));
+        assert!(long.len() <= MOST_BYTES + 3 && long.ends_with('…'), "{}", long.len());
+    }
+
+    #[test]
+    fn what_is_not_written_is_counted() {
+        let none = Denials::new(
+            &Log { denials: 0, ..crate::Config::defaults(1).log },
+            &SystemClock::new(),
+        );
+        let engine = tollgate::Engine::new(
+            RuleSet::parse("rules: [{ name: a, key: [], limit: 1/h }]").unwrap(),
+        );
+        let request = Request::new("GET", "/");
+        let ruling = engine.unwrap().decide(&request);
+        for _ in 0..3 {
+            none.note(Name::Http, &request, &ruling);
+        }
+        assert_eq!(none.left_out(), 3);
+    }
+}
