@@ -24,15 +24,33 @@ pub(super) fn print(doors: &Doors, config: &Config, service: &Service) -> Result
         // A text takes whatever is written to it.
         let _ = writeln!(text, "  {:<13} {}", door.name, door.address);
     }
-    let http = doors.started().iter().find(|door| door.name == "http");
-    if let Some(Address::Tcp(address)) = http.map(|door| &door.address) {
-        let _ = write!(
-            text,
-            "\nTry it:\n  \
-             curl -i http://{address}/v1/check -d '{{\"method\":\"GET\",\"path\":\"/\",\"user\":\"alice\"}}'\n",
-        );
+    let tries = tries(doors, config.rules.is_none());
+    if !tries.is_empty() {
+        text += &format!("\nTry it:\n{tries}");
     }
     print::text(&text)?;
     tracing::info!(doors = doors.started().len(), "serving");
     Ok(())
+}
+
+/// Commands that show it at work.
+fn tries(doors: &Doors, examples: bool) -> String {
+    let mut text = String::new();
+    for door in doors.started() {
+        let Address::Tcp(address) = &door.address else { continue };
+        let port = address.port();
+        let line = match door.name {
+            "http" if examples => format!(
+                "curl -i http://{address}/v1/check -d '{{\"user\":\"alice\"}}'   # the 101st in a minute: 429"
+            ),
+            "http" => format!("curl -i http://{address}/v1/check -d '{{\"user\":\"alice\"}}'"),
+            "resp" => format!("redis-cli -p {port} CL.THROTTLE alice 15 30 60"),
+            "status" => format!("curl http://{address}/metrics"),
+            "admin" => "tollgate keys inspect user=alice".to_owned(),
+            _ => continue,
+        };
+        // A text takes whatever is written to it.
+        let _ = writeln!(text, "  {line}");
+    }
+    text
 }

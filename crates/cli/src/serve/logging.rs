@@ -7,13 +7,14 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt, reload};
 
 use crate::error::Error;
+use crate::print;
 
 /// From now on, lines are written. Their level can be changed.
 pub(super) fn start(log: &Log) -> Result<LogLevel, Error> {
     let message = "the log level is not understood";
     let first = filter(&log.level).ok_or(Error::Usage { message, remedy: REMEDY })?;
     let (first, level) = reload::Layer::new(first);
-    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(print::note_colours());
     let lines = match log.format {
         LogFormat::Text => lines.with_target(false).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).boxed(),

@@ -29,9 +29,10 @@ pub(crate) fn run(flags: &Serve) -> Result<Ending, Error> {
     let service = Arc::new(Service::new(rules, config.keys)?.logging(&config.log, level));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(Error::System)?.block_on(async {
+        // Whoever reads that it serves may tell it to end.
+        let [mut terminate, mut interrupt, mut hangup] = signals().map_err(Error::System)?;
         let doors = Doors::open(Arc::clone(&service), &config)?;
         banner::print(&doors, &config, &service)?;
-        let [mut terminate, mut interrupt, mut hangup] = signals().map_err(Error::System)?;
         let mut reload = Reload::new(&service, watched);
         tokio::select! {
             _ = terminate.recv() => {}
