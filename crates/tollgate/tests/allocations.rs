@@ -127,6 +127,17 @@ fn requests_that_are_denied_or_only_look_allocate_nothing() {
     assert_eq!(counted.count_total, 0);
 }
 
+#[test]
+fn batches_allocate_nothing() {
+    let (engine, path) = (engine(EIGHT), "/v1/items/7");
+    assert_eq!(allocations(&engine, &request(path), 8), 0);
+    let requests = [(); 8].map(|()| request(path));
+    let counted = allocation_counter::measure(|| {
+        engine.decide_batch(&requests, |_, ruling| assert!(ruling.is_allowed()));
+    });
+    assert_eq!(counted.count_total, 0);
+}
+
 /// Or the others would say nothing.
 #[test]
 fn what_allocates_is_counted() {

@@ -168,6 +168,19 @@ fn a_changed_file_is_read_again() {
 }
 
 #[test]
+fn clones_hold_the_same_files_until_one_reads_others() {
+    let folder = Folder::new();
+    let (asn, country) = (folder.write("a.mmdb", &asns(4)), folder.write("c.mmdb", &countries(4)));
+    let geo = Geo::open(Some(&asn), Some(&country)).unwrap();
+    let mut clone = geo.clone();
+    assert!(clone.shares_with(&geo));
+    folder.write("a.mmdb", &asns(6));
+    assert!(clone.reload_if_changed().unwrap());
+    assert!(!clone.shares_with(&geo), "the other half is still the same");
+    assert!(!geo.shares_with(&Geo::open(Some(&asn), Some(&country)).unwrap()), "read again");
+}
+
+#[test]
 fn a_file_of_the_same_length_is_told_by_its_time() {
     let folder = Folder::new();
     let one = |country| database(6, &[("192.0.2.0/24", located(country))]);
