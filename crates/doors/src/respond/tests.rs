@@ -127,8 +127,8 @@ fn who_is_denied_is_told_when_to_come_again() {
         [
             "cache-control: no-store",
             "content-type: application/problem+json",
-            "ratelimit-policy: \"burst\";q=2;w=60,\"daily\";q=1000;w=86400",
-            "ratelimit: \"burst\";r=0;t=30,\"daily\";r=998",
+            "ratelimit-policy: \"burst\";q=2;w=60",
+            "ratelimit: \"burst\";r=0;t=30",
             "retry-after: 30",
             "x-ratelimit-limit: 2",
             "x-ratelimit-remaining: 0",
@@ -162,7 +162,7 @@ fn all_rules_that_deny_are_named_and_the_last_to_allow_says_when() {
     assert_eq!(number(answer.headers(), "retry-after"), Some(3_600));
     assert_eq!(answer.status(), 403, "the strictest has the word");
     let told = text(answer.headers(), "ratelimit");
-    assert_eq!(told, Some("\"a\";r=0;t=60,\"b\";r=0;t=3600,\"c\";r=8"));
+    assert_eq!(told, Some("\"a\";r=0;t=60,\"b\";r=0;t=3600"));
     assert_eq!(json(answer)["violated-policies"], serde_json::json!(["a", "b"]));
 }
 
@@ -446,10 +446,13 @@ fn what_answers_take() {
     use tollgate::SystemClock;
     let clock = SystemClock::new();
     let time = |what: &str, mut work: Box<dyn FnMut() + '_>| {
-        let rounds = 300_000;
-        let begin = clock.now();
-        (0..rounds).for_each(|_| work());
-        let each = clock.now().since(begin).as_nanos() / rounds;
+        // The best of many short runs: others use this machine, too.
+        let mut run = || {
+            let begin = clock.now();
+            (0..1_000).for_each(|_| work());
+            clock.now().since(begin).as_nanos() / 1_000
+        };
+        let each = (0..500).map(|_| run()).min().unwrap_or_default();
         println!("{what:<24}{each:>6} ns");
     };
     let rules = RuleSet::parse(

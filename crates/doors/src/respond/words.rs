@@ -21,8 +21,9 @@ use crate::web::Answer;
 /// What a client is told about a ruling.
 ///
 /// It is told of all rules that apply and are enforced, unless they have no limit for it: rules in
-/// shadow are nobody's business. Each rule is told of in the headers that it chose. There is only
-/// one `X-RateLimit-Limit`: the strictest of those rules has it that chose it.
+/// shadow are nobody's business. Who is denied is told of those that deny. Each rule is told of in
+/// the headers that it chose. There is only one `X-RateLimit-Limit`: the strictest of those rules has
+/// it that chose it.
 ///
 /// Numbers are such that whoever waits as told is let in, if nobody else is meanwhile: times are
 /// rounded up, and what is left is rounded down. Who is denied is told of the time at which the
@@ -157,7 +158,12 @@ impl<'a> Words<'a> {
 
     /// `RateLimit` and `RateLimit-Policy`.
     fn write_standard(&self, headers: &mut HeaderMap, values: &mut Values) {
-        let wanted = || self.told().filter(|each| wants(each).standard);
+        let wanted = || {
+            let told = self.told().filter(|each| wants(each).standard);
+            // Beside a denial, a rule that allows would only take room: its time may even be later
+            // than that of `Retry-After`, which it must not be.
+            told.filter(|each| self.again == Again::Allowed || !each.is_allowed())
+        };
         let mut policies =
             wanted().map(|each| self.terms.of(&each).policy(each.decision().limit()));
         let Some(first) = policies.next() else { return };
@@ -176,7 +182,7 @@ impl<'a> Words<'a> {
             let time = match (self.again, decision.retry()) {
                 (Again::Allowed, _) => Some(decision.reset_after()).filter(|time| !time.is_zero()),
                 (_, Some(Retry::After(wait))) => Some(wait),
-                // `Retry-After` must not fall before such a time, and another rule has that.
+                // Nobody knows when, or it does not help.
                 _ => None,
             };
             let name = &self.terms.of(&each).name;

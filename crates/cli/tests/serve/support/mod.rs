@@ -1,7 +1,13 @@
 //! Processes that tests start, and that end with them.
 
+mod client;
+mod gateway;
 mod process;
 mod server;
+mod tools;
 
-pub(crate) use process::{Process, until};
+pub(crate) use client::{Answer, Client};
+pub(crate) use gateway::Gateway;
+pub(crate) use process::{Process, free_port, until};
 pub(crate) use server::Server;
+pub(crate) use tools::{python, tool};

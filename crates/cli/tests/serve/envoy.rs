@@ -1,0 +1,17 @@
+//! Envoy as the document sets it up.
+
+use crate::support::Gateway;
+
+fn start() -> Gateway {
+    Gateway::start("envoy.md", &["envoy", "-c", "envoy.yaml", "--use-dynamic-base-id"])
+}
+
+#[test]
+fn limits_clients() {
+    start().limits_clients(true);
+}
+
+#[test]
+fn knows_what_is_asked_for() {
+    start().knows_what_is_asked_for();
+}
