@@ -87,6 +87,7 @@ impl Doors {
         let limits = config.limits;
         let answers = Arc::new(Answers::new(Arc::clone(&service), config.respond));
         let tickets = Arc::new(Tickets::new(&limits));
+        service.metrics().follow(&tickets);
         let http = Http::new(Arc::clone(&service), Arc::clone(&answers), tickets, limits);
         let forward_auth = ForwardAuth::new(Arc::clone(&service), answers);
         let admin =

@@ -1,9 +1,21 @@
-//! The door for those who run it.
+//! The door for those who run it: keys, rules, switches, the log, the end.
+//!
+//! What takes long, such as reading rules, runs on threads of its own: the worker that the
+//! connection is on goes on with its other connections.
+
+mod controls;
+mod guard;
+mod keys;
+mod named;
+mod rules;
 
 use std::sync::Arc;
 
-use ::http::{Request, StatusCode};
+use ::http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
 
 use crate::connection::{Limits, Peer};
 use crate::door::Name;
@@ -11,26 +23,124 @@ use crate::respond;
 use crate::secret::Secret;
 use crate::service::Service;
 use crate::status;
-use crate::web::{Answer, Site};
+use crate::web::{self, Answer, Site};
 
+/// The door for those who run it.
 #[derive(Debug)]
 pub(crate) struct Admin {
     service: Arc<Service>,
     token: Option<Secret>,
     limits: Limits,
+    /// Whoever sends rules: one at a time, because rules can be long.
+    pushing: Semaphore,
 }
 
 impl Admin {
     pub(crate) const fn new(service: Arc<Service>, token: Option<Secret>, limits: Limits) -> Self {
-        Self { service, token, limits }
+        Self { service, token, limits, pushing: Semaphore::const_new(1) }
+    }
+
+    async fn route(&self, request: Request<Incoming>) -> Result<Answer, Answer> {
+        let path = request.uri().path().to_owned();
+        let get = *request.method() == Method::GET;
+        let allowed = match (&*path, request.method().as_str()) {
+            ("/v1/keys", "GET") => return keys::inspect(&self.service, query(&request)),
+            ("/v1/keys/top", "GET") => return keys::top(&self.service, query(&request), false),
+            ("/v1/keys/denied", "GET") => return keys::top(&self.service, query(&request), true),
+            ("/v1/keys/reset", "POST") => {
+                return keys::reset(&self.service, &self.json(request).await?);
+            }
+            ("/v1/rules", "GET") => return Ok(rules::show(&self.service)),
+            ("/v1/rules", "PUT") => return self.push(request).await,
+            ("/v1/kill", "GET") => return Ok(controls::killed(&self.service.now_in_force())),
+            ("/v1/kill", "POST") => {
+                let asked = self.json(request).await?;
+                return self.apart(move |service| controls::kill(service, &asked)).await;
+            }
+            ("/v1/unkill", "POST") => {
+                let asked = self.json(request).await?;
+                return self.apart(move |service| controls::unkill(service, &asked)).await;
+            }
+            ("/v1/drain", "POST") => return Ok(controls::drain(&self.service)),
+            ("/v1/log-level", "GET") => return Ok(controls::log_level(&self.service)),
+            ("/v1/log-level", "PUT") => {
+                return controls::set_log_level(&self.service, &self.json(request).await?);
+            }
+            ("/v1/keys" | "/v1/keys/top" | "/v1/keys/denied", _) => "GET",
+            ("/v1/keys/reset" | "/v1/unkill" | "/v1/drain", _) => "POST",
+            ("/v1/rules" | "/v1/log-level", _) => "GET, PUT",
+            ("/v1/kill", _) => "GET, POST",
+            _ if get && status::health(&self.service, &path).is_some() => {
+                return status::health(&self.service, &path).ok_or_else(unknown);
+            }
+            _ => return Err(unknown()),
+        };
+        Err(respond::wrong_method(allowed))
+    }
+
+    /// The body of a request, in JSON.
+    async fn json<T: DeserializeOwned>(&self, request: Request<Incoming>) -> Result<T, Answer> {
+        let body = web::body(request.into_body(), &self.limits).await;
+        let body = body.map_err(|error| respond::no_body(&error, self.limits.body_bytes))?;
+        serde_json::from_slice(&body)
+            .map_err(|error| bad_request(&format!("the body is not what it should be: {error}")))
+    }
+
+    async fn push(&self, request: Request<Incoming>) -> Result<Answer, Answer> {
+        let _alone = self.pushing.acquire().await;
+        let pushed = rules::Pushed::of(&request)?;
+        let limits = Limits { body_bytes: rules::MOST_BYTES, ..self.limits };
+        let body = web::body(request.into_body(), &limits).await;
+        let body = body.map_err(|error| respond::no_body(&error, limits.body_bytes))?;
+        self.apart(move |service| rules::push(service, pushed, body.into())).await
+    }
+
+    /// Does something that may take long.
+    async fn apart(
+        &self,
+        work: impl FnOnce(&Service) -> Result<Answer, Answer> + Send + 'static,
+    ) -> Result<Answer, Answer> {
+        let service = Arc::clone(&self.service);
+        let done = tokio::task::spawn_blocking(move || work(&service)).await;
+        done.unwrap_or_else(|_| {
+            Err(respond::problem(StatusCode::INTERNAL_SERVER_ERROR, "it broke off: see the log"))
+        })
     }
 }
 
 impl Site for Admin {
     const NAME: Name = Name::Admin;
 
-    async fn answer(&self, request: Request<Incoming>, _: Peer) -> Answer {
-        status::health(&self.service, request.uri().path())
-            .unwrap_or_else(|| respond::problem(StatusCode::NOT_FOUND, "there is no such page"))
+    async fn answer(&self, request: Request<Incoming>, peer: Peer) -> Answer {
+        if let Err(refused) = guard::check(&request, peer, self.token.as_ref()) {
+            return refused;
+        }
+        self.route(request).await.unwrap_or_else(|problem| problem)
     }
 }
+
+fn query(request: &Request<Incoming>) -> &str {
+    request.uri().query().unwrap_or_default()
+}
+
+fn good(body: &impl Serialize) -> Answer {
+    respond::told(StatusCode::OK, body)
+}
+
+fn bad_request(detail: &str) -> Answer {
+    respond::problem(StatusCode::BAD_REQUEST, detail)
+}
+
+fn not_found(detail: &str) -> Answer {
+    respond::problem(StatusCode::NOT_FOUND, detail)
+}
+
+fn unknown() -> Answer {
+    not_found(
+        "there are /v1/keys, /v1/keys/top, /v1/keys/denied, /v1/keys/reset, /v1/rules, /v1/kill, \
+         /v1/unkill, /v1/drain and /v1/log-level",
+    )
+}
+
+#[cfg(test)]
+mod tests;

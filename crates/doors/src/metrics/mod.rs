@@ -20,6 +20,7 @@ use crate::door::{Name, Places};
 use crate::metrics::histogram::Buckets;
 use crate::metrics::series::Series;
 use crate::metrics::shard::{SHARDS, Writer};
+use crate::tickets::Tickets;
 
 pub(crate) use crate::metrics::shard::Tally;
 
@@ -30,6 +31,7 @@ pub(crate) struct Metrics {
     series: ArcSwap<Series>,
     /// Of the doors that are open.
     places: [OnceLock<Arc<Places>>; Name::ALL.len()],
+    tickets: OnceLock<Arc<Tickets>>,
     rules_refused: AtomicU64,
     rules_swapped: AtomicU64,
     /// In nanoseconds since 1970.
@@ -57,6 +59,7 @@ impl Metrics {
             shards: Box::default(),
             series: ArcSwap::from_pointee(Series::new(rules, None)),
             places: Default::default(),
+            tickets: OnceLock::new(),
             rules_refused: AtomicU64::new(0),
             rules_swapped: AtomicU64::new(0),
             last_swap: AtomicU64::new(now.as_unix_nanos()),
@@ -100,6 +103,12 @@ impl Metrics {
     pub(crate) fn opened(&self, door: Name, places: &Arc<Places>) {
         // Each is opened once.
         let _ = self.places[door as usize].set(Arc::clone(places));
+    }
+
+    /// These are the requests under way whose end is still to be told.
+    pub(crate) fn follow(&self, tickets: &Arc<Tickets>) {
+        // There is one of them.
+        let _ = self.tickets.set(Arc::clone(tickets));
     }
 
     /// Rules are not put in force.

@@ -72,7 +72,13 @@ impl Metrics {
             let histogram = Histogram::of(&*self.shards, |shard| &shard.serving[door as usize]);
             (of_door(door, None), histogram)
         });
+        let tickets = self.tickets.get().map_or(0, |tickets| tickets.count());
         vec![
+            alone(
+                "tollgate_tickets",
+                "Requests under way whose end is still to be told, at the door for JSON.",
+                tickets,
+            ),
             histogram(
                 "tollgate_door_seconds",
                 "Time inside the server: from the moment that bytes were read to the moment that an \

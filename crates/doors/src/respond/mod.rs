@@ -6,6 +6,7 @@
 //!   Words      what is told about one ruling: headers, and the whole answer to who is denied
 //! ```
 
+mod admin;
 mod answers;
 mod fields;
 mod policy;
@@ -17,6 +18,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use admin::{findings, millis, mode_name, told, unauthorized, versioned};
 pub(crate) use answers::Answers;
 pub(crate) use problem::{TOO_MANY_CONNECTIONS, no_body, no_room, problem, wrong_method};
 pub(crate) use words::Words;

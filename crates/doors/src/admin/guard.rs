@@ -1,0 +1,132 @@
+//! Who may run the server: whoever knows the token, or, if there is none, programs of this machine.
+//!
+//! Pages in a browser of this machine are no such programs, although they can reach loopback. They
+//! are told by what a browser says about them: the `Origin` of a page that is not ours, the site
+//! that a request was made from, and, against names that somebody lets point here, a `Host` that is
+//! a name.
+
+use std::net::IpAddr;
+
+use ::http::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
+use ::http::{Request, StatusCode};
+
+use crate::connection::Peer;
+use crate::respond;
+use crate::secret::Secret;
+use crate::web::Answer;
+
+/// Whether a request may go on, or what is answered to it.
+pub(super) fn check<B>(
+    request: &Request<B>,
+    peer: Peer,
+    token: Option<&Secret>,
+) -> Result<(), Answer> {
+    match token {
+        Some(token) => match bearer(request).is_some_and(|given| token.is(given)) {
+            true => Ok(()),
+            false => Err(respond::unauthorized()),
+        },
+        None => match is_of_a_page(request, peer) {
+            Some(detail) => Err(respond::problem(StatusCode::FORBIDDEN, detail)),
+            None => Ok(()),
+        },
+    }
+}
+
+/// The token that a request brings.
+fn bearer<B>(request: &Request<B>) -> Option<&str> {
+    let (scheme, token) = text(request, &AUTHORIZATION)?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Why a request may come from a page in a browser.
+fn is_of_a_page<B>(request: &Request<B>, peer: Peer) -> Option<&'static str> {
+    let host = match request.uri().authority() {
+        Some(authority) => Some(authority.as_str()),
+        None => text(request, &HOST),
+    };
+    // Browsers cannot reach Unix sockets.
+    if peer.is_some() && !host.is_some_and(is_here) {
+        return Some("without a token, Host must be localhost or an address: not a name");
+    }
+    let own = |origin: &str| origin.split_once("://").is_some_and(|(_, from)| Some(from) == host);
+    if request.headers().contains_key(ORIGIN) && !text(request, &ORIGIN).is_some_and(own) {
+        return Some("without a token, no page of another origin is served");
+    }
+    let site = request.headers().get(FETCH_SITE);
+    let elsewhere = |site: &[u8]| !matches!(site, b"same-origin" | b"none");
+    match site.is_some_and(|site| elsewhere(site.as_bytes())) {
+        true => Some("without a token, no page of another site is served"),
+        false => None,
+    }
+}
+
+/// Whether a host, with or without a port, is this machine or an address.
+fn is_here(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').map_or("", |(address, _)| address),
+        None => host.split_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+}
+
+fn text<'a, B>(request: &'a Request<B>, name: &HeaderName) -> Option<&'a str> {
+    request.headers().get(name)?.to_str().ok()
+}
+
+/// From where a browser says that a request was made.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(headers: &[(&str, &str)], peer: Peer, token: Option<&str>) -> Option<u16> {
+        let mut request = Request::builder().uri("/v1/rules");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let token = token.map(Secret::new);
+        let checked = check(&request.body(()).unwrap(), peer, token.as_ref());
+        checked.err().map(|answer| answer.status().as_u16())
+    }
+
+    #[test]
+    fn a_token_is_all_that_counts_if_there_is_one() {
+        let peer = "192.0.2.7".parse().ok();
+        let with = |value| refusal(&[("authorization", value)], peer, Some("s3cret"));
+        assert_eq!(with("Bearer s3cret"), None);
+        assert_eq!(with("bearer  s3cret"), None);
+        for wrong in ["Bearer s3cre", "Bearer", "s3cret", "Basic s3cret", "Bearer s3cret s3cret"] {
+            assert_eq!(with(wrong), Some(401), "{wrong}");
+        }
+        assert_eq!(refusal(&[("host", "localhost")], peer, Some("s3cret")), Some(401));
+    }
+
+    #[test]
+    fn pages_are_told_from_programs() {
+        let here = "127.0.0.1".parse().ok();
+        for good in [
+            &[("host", "localhost:4299")][..],
+            &[("host", "127.0.0.1:4299")],
+            &[("host", "[::1]:4299")],
+            &[("host", "localhost:4299"), ("origin", "http://localhost:4299")],
+            &[("host", "localhost:4299"), ("sec-fetch-site", "none")],
+        ] {
+            assert_eq!(refusal(good, here, None), None, "{good:?}");
+        }
+        for bad in [
+            &[][..],
+            &[("host", "evil.example:4299")],
+            &[("host", "127.0.0.1.evil.example")],
+            &[("host", "")],
+            &[("host", "localhost:4299"), ("origin", "http://evil.example")],
+            &[("host", "localhost:4299"), ("origin", "null")],
+            &[("host", "localhost:4299"), ("origin", "http://localhost:8080")],
+            &[("host", "localhost:4299"), ("sec-fetch-site", "cross-site")],
+        ] {
+            assert_eq!(refusal(bad, here, None), Some(403), "{bad:?}");
+        }
+        assert_eq!(refusal(&[("host", "whatever")], None, None), None, "a Unix socket");
+    }
+}

@@ -1,0 +1,149 @@
+//! Keys: how they stand, which are the heaviest, and a new start for one.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use tollgate::{HeavyKey, KeyState, Retry, Under};
+
+use super::{bad_request, good, named, not_found};
+use crate::respond::{millis, mode_name};
+use crate::service::Service;
+use crate::web::Answer;
+
+/// How all keys of a request stand.
+pub(super) fn inspect(service: &Service, query: &str) -> Result<Answer, Answer> {
+    let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
+    let pairs = pairs.iter().map(|(name, value)| (&**name, &**value));
+    let request = named::request(&service.rules(), pairs)?;
+    let states = request.with(|request| service.engine().inspect(request));
+    Ok(good(&States { keys: states.iter().map(State::of).collect() }))
+}
+
+/// Gives a key everything back.
+pub(super) fn reset(service: &Service, asked: &Reset) -> Result<Answer, Answer> {
+    let pairs = asked.attributes.iter().map(|(name, value)| (&**name, &**value));
+    let request = named::request(&service.rules(), pairs)?;
+    let reset = request.with(|request| service.engine().reset(request, asked.rule.as_deref()));
+    let reset = reset.map_err(|error| not_found(&error.to_string()))?;
+    tracing::info!(rule = asked.rule, counters = reset, "a key was reset");
+    Ok(good(&Done { reset }))
+}
+
+/// The keys that come, or are denied, most often.
+pub(super) fn top(service: &Service, query: &str, denied: bool) -> Result<Answer, Answer> {
+    let mut n = USUAL;
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        n = match (&*name, value.parse()) {
+            ("n", Ok(n @ 1..=MOST)) => n,
+            ("n", _) => return Err(bad_request("`n` is a whole number from 1 to 256")),
+            _ => return Err(bad_request("only `n` can be asked for: `?n=20`")),
+        };
+    }
+    let keys = match denied {
+        true => service.engine().top_denied(n),
+        false => service.engine().top(n),
+    };
+    Ok(good(&Top { keys: keys.into_iter().map(Heavy::of).collect() }))
+}
+
+/// Whose counters are reset, and of which rule; of all rules if none is named.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Reset {
+    attributes: BTreeMap<String, String>,
+    #[serde(default)]
+    rule: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Done {
+    /// How many counters and blocks that changed.
+    reset: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct States<'a> {
+    keys: Vec<State<'a>>,
+}
+
+/// How a key stands with one limit of a rule.
+#[derive(Debug, Serialize)]
+struct State<'a> {
+    rule: &'a str,
+    mode: &'static str,
+    key: Vec<Part<'a>>,
+    /// Whose limit it is: `rule`, `tier` or `override`.
+    under: &'static str,
+    tier: Option<&'a str>,
+    month_begins: Option<u8>,
+    limit: &'a str,
+    total: u64,
+    used: u64,
+    remaining: u64,
+    reset_after_ms: u64,
+    allowed: bool,
+    retry_after_ms: Option<u64>,
+    /// Whether only an end of something under way helps.
+    retry_on_return: bool,
+    blocked_for_ms: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Part<'a> {
+    name: &'a str,
+    value: &'a str,
+}
+
+impl<'a> State<'a> {
+    fn of(state: &'a KeyState) -> Self {
+        let decision = &state.decision;
+        let (under, tier) = match &state.under {
+            Under::Tier(name) => ("tier", Some(name.as_str())),
+            Under::Override => ("override", None),
+            _ => ("rule", None),
+        };
+        Self {
+            rule: &state.rule,
+            mode: mode_name(state.mode),
+            key: state.key.iter().map(|(name, value)| Part { name, value }).collect(),
+            under,
+            tier,
+            month_begins: state.month_begins,
+            limit: &state.limit,
+            total: decision.limit(),
+            used: state.used(),
+            remaining: decision.remaining(),
+            reset_after_ms: millis(decision.reset_after()),
+            allowed: decision.is_allowed() && state.blocked_for.is_none(),
+            retry_after_ms: decision.retry_after().map(millis),
+            retry_on_return: decision.retry() == Some(Retry::OnReturn),
+            blocked_for_ms: state.blocked_for.map(millis),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Top {
+    keys: Vec<Heavy>,
+}
+
+/// A key that comes often.
+#[derive(Debug, Serialize)]
+struct Heavy {
+    /// Its rule, and what that counts by.
+    key: String,
+    /// How often it came lately, by estimate.
+    count: u64,
+    /// Its part of all, from 0 to 1.
+    share: f64,
+}
+
+impl Heavy {
+    fn of(HeavyKey { key, count, share }: HeavyKey) -> Self {
+        Self { key, count, share }
+    }
+}
+
+/// How many keys are shown, and at most.
+const USUAL: usize = 20;
+const MOST: usize = 256;
