@@ -25,6 +25,8 @@ mod denials;
 mod door;
 mod drain;
 mod forward_auth;
+#[doc(hidden)]
+pub mod fuzzing;
 mod given;
 mod http;
 mod log_level;

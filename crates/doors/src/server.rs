@@ -88,11 +88,13 @@ impl Doors {
         let answers = Arc::new(Answers::new(Arc::clone(&service), config.respond));
         let tickets = Arc::new(Tickets::new(&limits));
         service.metrics().follow(&tickets);
-        let http = Http::new(Arc::clone(&service), Arc::clone(&answers), tickets, limits);
+        let held = Arc::clone(&tickets);
+        let http = Http::new(Arc::clone(&service), Arc::clone(&answers), held, limits);
         let forward_auth = ForwardAuth::new(Arc::clone(&service), answers);
         let admin =
             Web::new(Admin::new(Arc::clone(&service), config.admin_token.clone(), limits), limits);
-        let resp = Resp::new(Arc::clone(&service), config.resp_password.clone(), limits);
+        let password = config.resp_password.clone();
+        let resp = Resp::new(Arc::clone(&service), tickets, password, limits);
         doors.add(Web::new(http, limits), config.http.as_ref(), config)?;
         doors.add(Web::new(forward_auth, limits), config.forward_auth.as_ref(), config)?;
         doors.add(resp, config.resp.as_ref(), config)?;

@@ -1,9 +1,11 @@
 //! What all doors ask.
 
+mod many;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
-use tollgate::{Clock as _, Engine, Request, RuleSet, Ruling, SystemClock};
+use tollgate::{Clock as _, Engine, Request, RuleSet, Ruling, SystemClock, Throttle};
 use tollgate_rules::{NoFiles, Report, Source, Version};
 
 use crate::config::{Config, Log};
@@ -19,6 +21,8 @@ use crate::switches::{Killed, SwitchError, Switches, Which};
 #[derive(Debug)]
 pub struct Service {
     engine: Engine,
+    /// For those who bring their limits themselves.
+    throttle: Throttle,
     in_force: Mutex<InForce>,
     metrics: Metrics,
     denials: Denials,
@@ -48,10 +52,12 @@ impl Service {
     pub fn new(rules: impl Into<Given>, keys: usize) -> Result<Self, SwapError> {
         let given = rules.into();
         let engine = Engine::builder(Arc::clone(&given.rules)).keys(keys).build()?;
+        let throttle = Throttle::builder().keys(keys).clock(engine.clock().clone()).build()?;
         let metrics = Metrics::new(&given.rules, engine.clock().wall());
         let denials = Denials::new(&Config::defaults(1).log, engine.clock());
         Ok(Self {
             engine,
+            throttle,
             in_force: Mutex::new(InForce { given, switches: Switches::default() }),
             metrics,
             denials,

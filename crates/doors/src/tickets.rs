@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tollgate::{Request, Tick, UnderWay};
+use tollgate::{Request, Ruling, Tick, UnderWay};
 
 use crate::connection::Limits;
 
@@ -75,6 +75,12 @@ impl Tickets {
         }
         self.sweep(now);
         !self.has_room()
+    }
+
+    /// Whether requests with such a ruling are told the end of, once they may pass.
+    pub(crate) fn are_for(ruling: &Ruling) -> bool {
+        let mut rules = ruling.each().map(|each| each.rule());
+        rules.any(|rule| rule.counts_outcomes() || rule.concurrent().is_some())
     }
 
     /// Throws away tickets whose time is over, a few at once: their slots are free again, and what

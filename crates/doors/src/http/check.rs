@@ -9,7 +9,7 @@ use crate::http::asked::Asked;
 use crate::http::body::{self, Body, Unreadable};
 use crate::http::told;
 use crate::respond;
-use crate::tickets::Ticket;
+use crate::tickets::{Ticket, Tickets};
 use crate::web::Answer;
 
 /// Whether something is spent.
@@ -79,14 +79,8 @@ impl Http {
         }
         // Somebody who has to be told how the request ended needs a ticket. That is found out before
         // anything is spent.
-        if self.tickets.is_full(now) {
-            let waits = |ruling: &Ruling| {
-                let mut rules = ruling.each().map(|each| each.rule());
-                rules.any(|rule| rule.counts_outcomes() || rule.concurrent().is_some())
-            };
-            if waits(&self.service.peek(request)) {
-                return Err(Full);
-            }
+        if self.tickets.is_full(now) && Tickets::are_for(&self.service.peek(request)) {
+            return Err(Full);
         }
         let ruling = self.service.check(Name::Http, request);
         let ticket = (ruling.is_allowed() && ruling.needs_report()).then(|| self.tickets.draw(now));

@@ -47,6 +47,8 @@ struct Shard {
     untimed: AtomicU64,
     /// By door: allowed, and denied.
     decisions: [[AtomicU64; 2]; Name::ALL.len()],
+    /// By those who bring their limits themselves: allowed, and denied.
+    throttled: [AtomicU64; 2],
     deciding: Buckets,
     /// By door.
     serving: [Buckets; Name::ALL.len()],
@@ -74,6 +76,17 @@ impl Metrics {
         let denied = usize::from(!ruling.is_allowed());
         writer.add(&writer.of(&self.shards).decisions[door as usize][denied], 1);
         self.series.load().count(writer, ruling);
+    }
+
+    /// Counts decisions by limits that the clients of Redis brought themselves.
+    #[inline]
+    pub(crate) fn throttled(&self, allowed: u64, denied: u64) {
+        let writer = Writer::here();
+        let shard = writer.of(&self.shards);
+        for (outcome, count) in [allowed, denied].into_iter().enumerate() {
+            writer.add(&shard.decisions[Name::Resp as usize][outcome], count);
+            writer.add(&shard.throttled[outcome], count);
+        }
     }
 
     /// Whether it is the turn of the next decision to be timed. Two looks at the clock would be a

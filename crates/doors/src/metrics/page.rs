@@ -41,6 +41,16 @@ impl Metrics {
                 by_rule.push((labels, total));
             }
         }
+        let throttled =
+            |outcome: usize| shard::sum(&*self.shards, |shard| &shard.throttled[outcome]);
+        let totals = [throttled(0), throttled(1)];
+        if totals != [0, 0] {
+            for (outcome, total) in OUTCOMES.iter().zip(totals) {
+                let labels =
+                    vec![("rule", THROTTLED.to_owned()), ("outcome", (*outcome).to_owned())];
+                by_rule.push((labels, total));
+            }
+        }
         let deciding = Histogram::of(&*self.shards, |shard| &shard.deciding);
         vec![
             counter("tollgate_decisions", "Requests decided, by door and outcome.", by_door),
@@ -48,12 +58,13 @@ impl Metrics {
                 "tollgate_rule_decisions",
                 "What each rule said about the requests that it applies to. A rule in shadow denies \
                  nothing: what it would have denied is shadow_denied. Rules beyond the first 1000 \
-                 are counted together, as (other).",
+                 are counted together, as (other), and so is what CL.THROTTLE was answered.",
                 by_rule,
             ),
             histogram(
                 "tollgate_decision_seconds",
-                "How long a decision takes, without reading and answering. One in 64 is timed.",
+                "How long a decision takes, without reading and answering. One in 64 is timed, and \
+                 none of those that came in a pipeline.",
                 vec![(Labels::new(), deciding)],
             ),
         ]
@@ -250,6 +261,9 @@ fn resident_bytes() -> Option<usize> {
     let kilobytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes * 1024)
 }
+
+/// What decisions of `CL.THROTTLE` are counted as. No rule is called so.
+const THROTTLED: &str = "(cl.throttle)";
 
 /// The doors that decide.
 const ASKED: [Name; 3] = [Name::Http, Name::ForwardAuth, Name::Resp];

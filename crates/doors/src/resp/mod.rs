@@ -1,4 +1,30 @@
 //! The door for clients of Redis.
+//!
+//! ```text
+//!   connection   bytes in, bytes out; who waits for what, and for how long
+//!      |
+//!   pipeline     all commands that have come, in order, decided in batches
+//!      |
+//!   frame        bytes to arguments          reply     answers to bytes
+//!   command      what can be asked for       session   who asks
+//!   throttle     CL.THROTTLE                 rules     TG.CHECK and the like: `asked`, `ended`
+//! ```
+
+mod asked;
+mod command;
+mod connection;
+mod ended;
+mod frame;
+mod info;
+mod patience;
+mod pipeline;
+mod reply;
+mod rules;
+mod session;
+mod talk;
+mod throttle;
+
+pub(crate) use talk::Talk;
 
 use std::sync::Arc;
 
@@ -7,11 +33,13 @@ use crate::door::{Door, Name};
 use crate::drain::Draining;
 use crate::secret::Secret;
 use crate::service::Service;
+use crate::tickets::Tickets;
 use crate::worker::Work;
 
 #[derive(Debug)]
 pub(crate) struct Resp {
     service: Arc<Service>,
+    tickets: Arc<Tickets>,
     password: Option<Secret>,
     limits: Limits,
 }
@@ -19,10 +47,11 @@ pub(crate) struct Resp {
 impl Resp {
     pub(crate) const fn new(
         service: Arc<Service>,
+        tickets: Arc<Tickets>,
         password: Option<Secret>,
         limits: Limits,
     ) -> Self {
-        Self { service, password, limits }
+        Self { service, tickets, password, limits }
     }
 }
 
@@ -31,11 +60,11 @@ impl Door for Resp {
         Name::Resp
     }
 
-    fn serve(self: Arc<Self>, stream: Stream, _: Peer, _: Draining) -> Work {
-        Box::pin(async move { drop(stream) })
+    fn serve(self: Arc<Self>, stream: Stream, peer: Peer, draining: Draining) -> Work {
+        Box::pin(connection::serve(self, stream, peer, draining))
     }
 
     fn refuse(self: Arc<Self>, stream: Stream) -> Work {
-        Box::pin(async move { drop(stream) })
+        Box::pin(connection::refuse(stream))
     }
 }

@@ -1,0 +1,139 @@
+//! `TG.CHECK`, `TG.PEEK`, `TG.RESET` and `TG.REPORT`: what the rules of the file say.
+
+use std::time::Duration;
+
+use smallvec::SmallVec;
+use tollgate::{Clock as _, Decision, Outcome, Request, Ruling};
+
+use crate::door::Name;
+use crate::resp::Resp;
+use crate::resp::asked::{Asked, Naming};
+use crate::resp::ended::Ended;
+use crate::resp::reply::Replies;
+use crate::tickets::{Ticket, Tickets};
+
+impl Resp {
+    /// Decides about all of these, and answers each.
+    #[inline(never)]
+    pub(super) fn check(&self, asked: &Asked<'_>, replies: &mut Replies<'_>) {
+        let now = self.service.clock().now();
+        // Before anything is decided: slots may be free again.
+        self.tickets.sweep(now);
+        let requests: SmallVec<[Request<'_>; 4]> =
+            asked.each().map(|(request, _)| request).collect();
+        if self.tickets.is_full(now) {
+            return requests.iter().for_each(|request| self.check_without_room(request, replies));
+        }
+        self.service.check_batch(Name::Resp, &requests, |at, ruling| {
+            let waits = ruling.is_allowed() && ruling.needs_report();
+            let ticket = waits.then(|| self.tickets.draw(now));
+            answer(&ruling, ticket, replies);
+            if let Some(ticket) = ticket {
+                self.tickets.put(ticket, ruling.keep(), &requests[at]);
+            }
+        });
+    }
+
+    /// Decides about what nobody has to tell the end of. Whether somebody has to is found out before
+    /// anything is spent.
+    #[cold]
+    fn check_without_room(&self, request: &Request<'_>, replies: &mut Replies<'_>) {
+        match Tickets::are_for(&self.service.peek(request)) {
+            true => replies
+                .error("ERR too many requests are under way: say how they ended, with TG.REPORT"),
+            false => answer(&self.service.check(Name::Resp, request), None, replies),
+        }
+    }
+
+    /// Answers what [`check`](Self::check) would.
+    pub(super) fn peek(&self, arguments: &[&[u8]], replies: &mut Replies<'_>) {
+        let mut asked = Asked::default();
+        if let Err(error) = asked.add(arguments, Naming::Nothing) {
+            return replies.error(&format!("ERR {error}"));
+        }
+        asked.each().for_each(|(request, _)| answer(&self.service.peek(&request), None, replies));
+    }
+
+    /// Gives the keys of a request everything back, for all rules or for one.
+    pub(super) fn reset(&self, arguments: &[&[u8]], replies: &mut Replies<'_>) {
+        let mut asked = Asked::default();
+        if let Err(error) = asked.add(arguments, Naming::Rules) {
+            return replies.error(&format!("ERR {error}"));
+        }
+        for (request, rule) in asked.each() {
+            match self.service.engine().reset(&request, rule) {
+                Ok(reset) => replies.integer(reset as i64),
+                Err(error) => replies.error(&format!("ERR {error}")),
+            }
+        }
+    }
+
+    /// Says how a request ended: 1 if its ticket is known, 0 if not.
+    pub(super) fn report(&self, arguments: &[&[u8]], replies: &mut Replies<'_>) {
+        let ended = match Ended::read(arguments) {
+            Ok(ended) => ended,
+            Err(error) => return replies.error(&format!("ERR {error}")),
+        };
+        let known = ended.ticket.parse::<Ticket>().ok();
+        let kept = known.and_then(|ticket| self.tickets.take(ticket, self.service.clock().now()));
+        replies.integer(i64::from(kept.is_some()));
+        if let Some(kept) = kept {
+            let outcome = Outcome { status: ended.status, headers: &ended.headers };
+            kept.report(self.service.engine(), &outcome);
+        }
+    }
+}
+
+/// What a ruling is answered with: eight parts, in RESP2 and RESP3 alike.
+fn answer(ruling: &Ruling, ticket: Option<Ticket>, replies: &mut Replies<'_>) {
+    let decision = ruling.decision();
+    replies.array(8);
+    replies.integer(i64::from(!ruling.is_allowed()));
+    replies.integer(tokens(decision.limit()));
+    replies.integer(tokens(decision.remaining()));
+    replies.integer(decision.retry_after().map_or(-1, seconds));
+    replies.integer(seconds(decision.reset_after()));
+    match ruling.rule() {
+        Some(rule) => replies.text(rule),
+        None => replies.null(),
+    }
+    replies.integer(milliseconds(decision.delay()));
+    match ticket {
+        Some(ticket) => replies.text(&ticket.to_string()),
+        None => replies.null(),
+    }
+}
+
+/// -1 is no limit.
+fn tokens(count: u64) -> i64 {
+    match count {
+        Decision::UNLIMITED => -1,
+        count => i64::try_from(count).unwrap_or(i64::MAX),
+    }
+}
+
+/// Rounded up, so that whoever waits as told has waited long enough. Nanoseconds are not told apart:
+/// a rate that does not divide evenly takes some more than a second that it is said to take.
+#[inline]
+pub(crate) fn seconds(span: Duration) -> i64 {
+    span.as_secs() as i64 + i64::from(span.subsec_micros() > 0)
+}
+
+fn milliseconds(span: Duration) -> i64 {
+    // Waits are far shorter than what fits.
+    span.as_micros().div_ceil(1_000) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_rounded_up() {
+        let nanos = Duration::from_nanos;
+        let of = [0, 1_000, 1_000_000_000, 1_000_000_999, 1_000_001_000];
+        assert_eq!(of.map(|span| seconds(nanos(span))), [0, 1, 1, 1, 2]);
+        let of = [0, 1_000, 1_000_000, 1_000_999, 1_001_000];
+        assert_eq!(of.map(|span| milliseconds(nanos(span))), [0, 1, 1, 1, 2]);
+    }
+}
