@@ -6,5 +6,6 @@ mod envoy;
 mod haproxy;
 mod life;
 mod nginx;
+mod resp;
 mod support;
 mod traefik;

@@ -1,0 +1,23 @@
+//! The door for clients of Redis.
+
+mod cell;
+mod client;
+mod connect;
+mod hostile;
+mod libraries;
+mod rules;
+
+use std::process::Command;
+
+use client::Client;
+
+/// What a program writes that ends well.
+fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap_or_else(|error| {
+        panic!("{program} cannot be started: {error}; scripts/test.sh installs what tests need")
+    });
+    let out = String::from_utf8(output.stdout).unwrap();
+    let notes = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{program} {arguments:?}\n{out}{notes}");
+    out + &notes
+}
