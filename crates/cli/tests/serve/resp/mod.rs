@@ -3,6 +3,7 @@
 mod cell;
 mod client;
 mod connect;
+mod docs;
 mod hostile;
 mod libraries;
 mod rules;
