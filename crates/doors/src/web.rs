@@ -1,22 +1,29 @@
 //! HTTP/1.1 and HTTP/2 on a connection.
 
-use std::convert::Infallible;
-use std::pin::pin;
-use std::sync::Arc;
+mod begun;
+mod silence;
 
-use bytes::Bytes;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+
+use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Incoming};
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::connection::{Limits, Peer, Stream};
 use crate::door::{Door, Name};
 use crate::drain::Draining;
 use crate::respond;
+use crate::web::begun::Begun;
+use crate::web::silence::{Requests, Watch};
 use crate::worker::Work;
 
 /// What every answer is.
@@ -58,7 +65,7 @@ impl<S: Site> Door for Web<S> {
     }
 }
 
-/// Serves a connection until it ends, or until nobody is to be served any more.
+/// Serves a connection until it ends, is silent for too long, or nobody is to be served any more.
 async fn serve<S: Site>(
     site: Arc<S>,
     stream: Stream,
@@ -66,33 +73,89 @@ async fn serve<S: Site>(
     limits: Limits,
     mut draining: Draining,
 ) {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        // The time that hyper gives a request's headers begins when the last answer is sent.
-        .header_read_timeout(limits.idle)
-        .max_buf_size(limits.header_bytes.max(SMALLEST_BUFFER));
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(limits.patience)
-        .max_concurrent_streams(STREAMS)
-        .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX));
+    let mut begun = Begun::new(stream);
+    // Whoever has said nothing yet is not owed an answer.
+    let is_http2 = tokio::select! {
+        spoken = tokio::time::timeout(limits.idle, begun.is_http2()) => match spoken {
+            Ok(Ok(is_http2)) => is_http2,
+            Ok(Err(_)) | Err(_) => return,
+        },
+        () = draining.begin() => return,
+    };
+    let requests = Requests::default();
+    let watch = Watch::new(requests.clone());
     let service = service_fn(move |request| {
-        let site = Arc::clone(&site);
-        async move { Ok::<_, Infallible>(site.answer(request, peer).await) }
+        let (site, one) = (Arc::clone(&site), requests.begin());
+        async move {
+            let answer = site.answer(request, peer).await;
+            drop(one);
+            Ok::<_, Infallible>(answer)
+        }
     });
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    // What ends a connection early is the client's affair: it has gone, or does not speak HTTP, in
-    // which case it has been told.
-    tokio::select! {
-        _ = connection.as_mut() => {}
-        () = draining.begin() => {
-            connection.as_mut().graceful_shutdown();
-            let _ = connection.await;
+    let stream = TokioIo::new(begun);
+    if is_http2 {
+        let connection = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .keep_alive_interval(limits.patience)
+            .max_concurrent_streams(STREAMS)
+            .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+            .serve_connection(stream, service);
+        let end = |connection: Pin<&mut http2::Connection<_, _, _>>| connection.graceful_shutdown();
+        live(pin!(connection), end, watch, &limits, draining).await;
+    } else {
+        let connection = http1::Builder::new()
+            // Time is watched here. What hyper has for that costs an allocation, a timer and a
+            // further attempt to read for every request.
+            .header_read_timeout(None)
+            .max_buf_size(limits.header_bytes.max(SMALLEST_BUFFER))
+            // Answers are short: to copy them is less than to hand them over in pieces.
+            .writev(false)
+            .serve_connection(stream, service);
+        let end = |connection: Pin<&mut http1::Connection<_, _>>| connection.graceful_shutdown();
+        live(pin!(connection), end, watch, &limits, draining).await;
+    }
+}
+
+/// Lets a connection live as long as it may. `end` tells it not to take any further requests.
+async fn live<C: Future>(
+    mut connection: Pin<&mut C>,
+    end: impl Fn(Pin<&mut C>),
+    mut watch: Watch,
+    limits: &Limits,
+    mut draining: Draining,
+) {
+    loop {
+        let until = async {
+            tokio::select! {
+                biased;
+                // What ends a connection early is the client's affair: it has gone, or does not
+                // speak HTTP, in which case it has been told.
+                _ = connection.as_mut() => Why::Over,
+                () = draining.begin() => Why::Draining,
+            }
+        };
+        match tokio::time::timeout(limits.idle / LOOKS, until).await {
+            Ok(Why::Over) => return,
+            Ok(Why::Draining) => {
+                end(connection.as_mut());
+                // It is cut off when the time to drain is over.
+                connection.await;
+                return;
+            }
+            Err(_) if watch.look() < LOOKS => {}
+            Err(_) => {
+                end(connection.as_mut());
+                let _ = tokio::time::timeout(limits.patience, connection).await;
+                return;
+            }
         }
     }
+}
+
+/// Why a connection is not served any more.
+enum Why {
+    Over,
+    Draining,
 }
 
 /// Says that there are too many connections.
@@ -113,21 +176,57 @@ pub(crate) enum BodyError {
 
 /// The body of a request, as far as that is allowed.
 pub(crate) async fn body(incoming: Incoming, limits: &Limits) -> Result<Bytes, BodyError> {
-    let most = limits.body_bytes;
-    if incoming.size_hint().lower() > most as u64 {
+    if incoming.size_hint().lower() > limits.body_bytes as u64 {
         return Err(BodyError::TooLong);
     }
-    let whole = Limited::new(incoming, most).collect();
-    match tokio::time::timeout(limits.patience, whole).await {
-        Err(_) => Err(BodyError::TooSlow),
-        Ok(Ok(whole)) => Ok(whole.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(BodyError::TooLong),
-        Ok(Err(_)) => Err(BodyError::Broken),
+    let mut whole = pin!(whole(incoming, limits.body_bytes));
+    // Nearly all bodies have come with their headers, and are here as soon as hyper hears that
+    // somebody wants them: for those a timer would be more work than all the rest.
+    let mut asked = false;
+    let soon = poll_fn(|context| match whole.as_mut().poll(context) {
+        Poll::Ready(whole) => Poll::Ready(Some(whole)),
+        Poll::Pending if asked => Poll::Ready(None),
+        Poll::Pending => {
+            asked = true;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+    });
+    match soon.await {
+        Some(whole) => whole,
+        None => {
+            tokio::time::timeout(limits.patience, whole).await.unwrap_or(Err(BodyError::TooSlow))
+        }
+    }
+}
+
+/// All of a body, which is mostly one piece.
+async fn whole(mut incoming: Incoming, most: usize) -> Result<Bytes, BodyError> {
+    let mut first = Bytes::new();
+    let mut more = BytesMut::new();
+    while !incoming.is_end_stream() {
+        let Some(frame) = incoming.frame().await else { break };
+        // What is no data comes behind it, and says nothing that is asked for.
+        let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
+        if first.len() + more.len() + data.len() > most {
+            return Err(BodyError::TooLong);
+        }
+        match first.is_empty() {
+            true => first = data,
+            false => more.extend_from_slice(&data),
+        }
+    }
+    match more.is_empty() {
+        true => Ok(first),
+        false => Ok([first, more.freeze()].concat().into()),
     }
 }
 
 /// Requests under way at once on one connection of HTTP/2.
 const STREAMS: u32 = 256;
+
+/// How often it is looked during the time for which a connection may be silent.
+const LOOKS: u32 = 4;
 
 /// The least that hyper can do with.
 const SMALLEST_BUFFER: usize = 8192;
