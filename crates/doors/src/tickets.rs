@@ -67,14 +67,13 @@ impl Tickets {
         }
     }
 
-    /// Whether there is no room for another. Every thread that asks before it [puts](Self::put) may
-    /// find room for its one, so there can be as many more as there are threads.
-    pub(crate) fn is_full(&self, now: Tick) -> bool {
-        if self.has_room() {
-            return false;
+    /// Whether there is room for so many more. Threads that ask at the same time may all hear that
+    /// there is, so there can be more of them by what each then [puts](Self::put).
+    pub(crate) fn has_room(&self, more: usize, now: Tick) -> bool {
+        self.fits(more) || {
+            self.sweep(now);
+            self.fits(more)
         }
-        self.sweep(now);
-        !self.has_room()
     }
 
     /// Whether requests with such a ruling are told the end of, once they may pass.
@@ -131,9 +130,10 @@ impl Tickets {
         self.count.load(Ordering::Relaxed)
     }
 
-    fn has_room(&self) -> bool {
+    fn fits(&self, more: usize) -> bool {
         let bytes = self.bytes.load(Ordering::Relaxed);
-        self.count() < self.most && bytes < self.most.saturating_mul(BYTES_EACH)
+        let count = self.count().saturating_add(more);
+        count <= self.most && bytes < self.most.saturating_mul(BYTES_EACH)
     }
 
     fn forget(&self, kept: &Kept) {

@@ -1,7 +1,8 @@
 //! `/v1/check` and `/v1/peek`: may these requests pass?
 
+use ::http::StatusCode;
 use bytes::Bytes;
-use tollgate::{Clock as _, Request, Ruling, Tick};
+use tollgate::{Request, Ruling, Tick};
 
 use crate::door::Name;
 use crate::http::Http;
@@ -23,8 +24,12 @@ pub(super) enum Intent {
 struct Full;
 
 impl Http {
-    pub(super) fn check(&self, body: &Bytes, intent: Intent) -> Result<Answer, Unreadable> {
-        let now = self.service.clock().now();
+    pub(super) fn check(
+        &self,
+        body: &Bytes,
+        intent: Intent,
+        now: Tick,
+    ) -> Result<Answer, Unreadable> {
         // Before anything is decided: slots may be free again.
         self.tickets.sweep(now);
         let answer = match body::read::<Asked<'_>>(body, self.limits.batch)? {
@@ -39,7 +44,14 @@ impl Http {
     fn check_one(&self, asked: &Asked<'_>, intent: Intent, now: Tick) -> Result<Answer, Full> {
         let (headers, attributes) = asked.pairs();
         let request = asked.request(&headers, &attributes);
-        let (ruling, ticket) = self.decide(&request, intent, now)?;
+        let ruling = match intent {
+            Intent::Look => self.service.peek(&request),
+            Intent::Spend => {
+                self.need_room(std::slice::from_ref(&request), now)?;
+                self.service.check(Name::Http, &request)
+            }
+        };
+        let ticket = self.ticket(&ruling, intent, now);
         let words = self.answers.words(&ruling);
         let mut text = Vec::with_capacity(ROOM);
         told::write(&ruling, ticket, words.problem().as_deref(), &mut text);
@@ -49,42 +61,49 @@ impl Http {
         Ok(answer)
     }
 
-    /// Decides about each in order. If there is no room for one, the rest is not decided, and those
-    /// before it are as if nobody had asked for them, but for what they have spent.
+    /// Decides about each in order, or about none if there is no room for all of them.
     fn check_all(&self, all: &[Asked<'_>], intent: Intent, now: Tick) -> Result<Answer, Full> {
-        let mut text = Vec::with_capacity(16 + all.len() * ROOM);
+        let pairs: Vec<_> = all.iter().map(Asked::pairs).collect();
+        let requests = all.iter().zip(&pairs);
+        let requests: Vec<_> = requests.map(|(asked, (h, a))| asked.request(h, a)).collect();
+        let mut text = Vec::with_capacity((all.len() * ROOM).min(MOST_ROOM));
         text.extend_from_slice(br#"{"answers":["#);
-        for (number, asked) in all.iter().enumerate() {
-            if number > 0 {
+        let mut each = |at: usize, ruling: Ruling| {
+            if at > 0 {
                 text.push(b',');
             }
-            let (headers, attributes) = asked.pairs();
-            let request = asked.request(&headers, &attributes);
-            let (ruling, ticket) = self.decide(&request, intent, now)?;
+            let ticket = self.ticket(&ruling, intent, now);
             told::write(&ruling, ticket, None, &mut text);
-            self.keep(ruling, ticket, &request);
+            self.keep(ruling, ticket, &requests[at]);
+        };
+        match intent {
+            Intent::Look => {
+                let rulings = requests.iter().map(|request| self.service.peek(request));
+                rulings.enumerate().for_each(|(at, ruling)| each(at, ruling));
+            }
+            Intent::Spend => {
+                self.need_room(&requests, now)?;
+                self.service.check_batch(Name::Http, &requests, each);
+            }
         }
         text.extend_from_slice(b"]}");
-        Ok(respond::json(::http::StatusCode::OK, text.into()))
+        Ok(respond::json(StatusCode::OK, text.into()))
     }
 
-    fn decide(
-        &self,
-        request: &Request<'_>,
-        intent: Intent,
-        now: Tick,
-    ) -> Result<(Ruling, Option<Ticket>), Full> {
-        if intent == Intent::Look {
-            return Ok((self.service.peek(request), None));
+    /// Whoever has to be told how a request ended needs a ticket. Whether there are enough is found
+    /// out before anything is spent.
+    fn need_room(&self, requests: &[Request<'_>], now: Tick) -> Result<(), Full> {
+        if self.tickets.has_room(requests.len(), now) {
+            return Ok(());
         }
-        // Somebody who has to be told how the request ended needs a ticket. That is found out before
-        // anything is spent.
-        if self.tickets.is_full(now) && Tickets::are_for(&self.service.peek(request)) {
-            return Err(Full);
-        }
-        let ruling = self.service.check(Name::Http, request);
-        let ticket = (ruling.is_allowed() && ruling.needs_report()).then(|| self.tickets.draw(now));
-        Ok((ruling, ticket))
+        let waits = |request: &&Request<'_>| Tickets::are_for(&self.service.peek(request));
+        let needed = requests.iter().filter(waits).count();
+        if needed == 0 || self.tickets.has_room(needed, now) { Ok(()) } else { Err(Full) }
+    }
+
+    fn ticket(&self, ruling: &Ruling, intent: Intent, now: Tick) -> Option<Ticket> {
+        let needed = intent == Intent::Spend && ruling.is_allowed() && ruling.needs_report();
+        needed.then(|| self.tickets.draw(now))
     }
 
     fn keep(&self, ruling: Ruling, ticket: Option<Ticket>, request: &Request<'_>) {
@@ -96,3 +115,6 @@ impl Http {
 
 /// Enough for what is told about two rules.
 const ROOM: usize = 512;
+
+/// The most that is set aside for several answers before they are known.
+const MOST_ROOM: usize = 64 << 10;

@@ -1,6 +1,7 @@
 //! The door for whoever speaks JSON: `/v1/check`, `/v1/peek`, `/v1/report`.
 //!
 //! ```text
+//!   route     what is asked for, by its path
 //!   body      bytes as one thing or several: `asked` is a request, `Ended` how one ended
 //!   check     decides, and keeps what is under way
 //!   told      the ruling as JSON
@@ -16,6 +17,7 @@ mod check;
 mod fields;
 mod openapi;
 mod report;
+mod route;
 mod text;
 mod told;
 mod whole;
@@ -26,11 +28,13 @@ use ::http::header::{CONTENT_ENCODING, HeaderMap};
 use ::http::{Method, Request, StatusCode};
 use bytes::Bytes;
 use hyper::body::Incoming;
+use tollgate::Clock as _;
 
 use crate::connection::{Limits, Peer};
 use crate::door::Name;
 use crate::http::body::Unreadable;
 use crate::http::check::Intent;
+use crate::http::route::Route;
 use crate::respond::{self, Answers};
 use crate::service::Service;
 use crate::status;
@@ -55,24 +59,45 @@ impl Http {
         Self { service, answers, tickets, limits }
     }
 
-    async fn post(&self, act: Act, request: Request<Incoming>) -> Answer {
+    async fn post(&self, route: Route, request: Request<Incoming>) -> Answer {
         let (head, incoming) = request.into_parts();
         if let Some(answer) = encoded(&head.headers) {
             return answer;
         }
         match web::body(incoming, &self.limits).await {
-            Ok(body) => self.act(act, &body),
+            Ok(body) => self.act(route, &body),
             Err(error) => respond::no_body(&error, self.limits.body_bytes),
         }
     }
 
-    fn act(&self, act: Act, body: &Bytes) -> Answer {
-        let answer = match act {
-            Act::Check => self.check(body, Intent::Spend),
-            Act::Peek => self.check(body, Intent::Look),
-            Act::Report => self.report(body),
+    /// What a POST of this body is answered, without a socket.
+    pub(crate) fn post_now(&self, path: &str, body: &Bytes) -> Option<Answer> {
+        let route = Route::of(path).filter(|route| route.takes_a_body())?;
+        Some(self.act(route, body))
+    }
+
+    /// Does what a body asks for.
+    fn act(&self, route: Route, body: &Bytes) -> Answer {
+        let now = self.service.clock().now();
+        let answer = match route {
+            Route::Check => self.check(body, Intent::Spend, now),
+            Route::Peek => self.check(body, Intent::Look, now),
+            Route::Report => self.report(body, now),
+            _ => Ok(self.page(route)),
         };
         answer.unwrap_or_else(|unreadable| refused(&unreadable))
+    }
+
+    fn page(&self, route: Route) -> Answer {
+        let page = match route {
+            Route::Welcome => {
+                let plain = "text/plain; charset=utf-8";
+                Some(respond::text(StatusCode::OK, plain, WELCOME.to_owned()))
+            }
+            Route::OpenApi => Some(respond::json(StatusCode::OK, openapi::TEXT.into())),
+            _ => status::health(&self.service, route.path()),
+        };
+        page.unwrap_or_else(nothing_here)
     }
 }
 
@@ -80,43 +105,14 @@ impl Site for Http {
     const NAME: Name = Name::Http;
 
     async fn answer(&self, request: Request<Incoming>, _: Peer) -> Answer {
-        // Those that are asked for most come first.
-        let act = match request.uri().path() {
-            "/v1/check" => Some(Act::Check),
-            "/v1/peek" => Some(Act::Peek),
-            "/v1/report" => Some(Act::Report),
-            _ => None,
-        };
-        match (act, request.method()) {
-            (Some(act), &Method::POST) => self.post(act, request).await,
-            (Some(_), _) => respond::wrong_method("POST"),
-            (None, &Method::GET | &Method::HEAD) => self.page(request.uri().path()),
-            (None, _) if self.has_page(request.uri().path()) => respond::wrong_method("GET, HEAD"),
-            (None, _) => nothing_here(),
+        let Some(route) = Route::of(request.uri().path()) else { return nothing_here() };
+        match (route.takes_a_body(), request.method()) {
+            (true, &Method::POST) => self.post(route, request).await,
+            (true, _) => respond::wrong_method("POST"),
+            (false, &Method::GET | &Method::HEAD) => self.page(route),
+            (false, _) => respond::wrong_method("GET, HEAD"),
         }
     }
-}
-
-impl Http {
-    fn page(&self, path: &str) -> Answer {
-        match path {
-            "/" => respond::text(StatusCode::OK, "text/plain; charset=utf-8", WELCOME.to_owned()),
-            openapi::PATH => respond::json(StatusCode::OK, openapi::TEXT.into()),
-            _ => status::health(&self.service, path).unwrap_or_else(nothing_here),
-        }
-    }
-
-    fn has_page(&self, path: &str) -> bool {
-        matches!(path, "/" | openapi::PATH) || status::health(&self.service, path).is_some()
-    }
-}
-
-/// What can be done with a body.
-#[derive(Clone, Copy, Debug)]
-enum Act {
-    Check,
-    Peek,
-    Report,
 }
 
 fn nothing_here() -> Answer {

@@ -2,7 +2,7 @@
 
 use ::http::StatusCode;
 use bytes::Bytes;
-use tollgate::{Clock as _, Outcome};
+use tollgate::{Outcome, Tick};
 
 use crate::http::Http;
 use crate::http::body::{self, Body, Ended, Unreadable};
@@ -11,14 +11,14 @@ use crate::tickets::Ticket;
 use crate::web::Answer;
 
 impl Http {
-    pub(super) fn report(&self, body: &Bytes) -> Result<Answer, Unreadable> {
+    pub(super) fn report(&self, body: &Bytes, now: Tick) -> Result<Answer, Unreadable> {
         let answer = match body::read::<Ended<'_>>(body, self.limits.batch)? {
-            Body::One(ended) => match self.end(&ended) {
+            Body::One(ended) => match self.end(&ended, now) {
                 true => respond::json(StatusCode::OK, Bytes::from_static(REPORTED)),
                 false => respond::problem(StatusCode::NOT_FOUND, UNKNOWN),
             },
             Body::Many(all) => {
-                let each = all.iter().map(|ended| match self.end(ended) {
+                let each = all.iter().map(|ended| match self.end(ended, now) {
                     true => REPORTED,
                     false => br#"{"reported":false}"#,
                 });
@@ -31,11 +31,10 @@ impl Http {
     }
 
     /// Says how a request ended, if its ticket is known.
-    fn end(&self, ended: &Ended<'_>) -> bool {
+    fn end(&self, ended: &Ended<'_>, now: Tick) -> bool {
         let Some(Ok(ticket)) = ended.ticket.as_deref().map(str::parse::<Ticket>) else {
             return false;
         };
-        let now = self.service.clock().now();
         let Some(kept) = self.tickets.take(ticket, now) else { return false };
         let headers = ended.headers.pairs();
         let status = ended.status.and_then(|status| u16::try_from(status).ok());

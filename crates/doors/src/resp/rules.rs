@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tollgate::{Clock as _, Decision, Outcome, Request, Ruling};
+use tollgate::{Clock as _, Decision, Outcome, Request, Ruling, Tick};
 
 use crate::door::Name;
 use crate::resp::Resp;
@@ -21,27 +21,33 @@ impl Resp {
         self.tickets.sweep(now);
         let requests: SmallVec<[Request<'_>; 4]> =
             asked.each().map(|(request, _)| request).collect();
-        if self.tickets.is_full(now) {
-            return requests.iter().for_each(|request| self.check_without_room(request, replies));
+        if !self.tickets.has_room(requests.len(), now) {
+            return requests.iter().for_each(|request| self.check_in_need(request, now, replies));
         }
         self.service.check_batch(Name::Resp, &requests, |at, ruling| {
-            let waits = ruling.is_allowed() && ruling.needs_report();
-            let ticket = waits.then(|| self.tickets.draw(now));
-            answer(&ruling, ticket, replies);
-            if let Some(ticket) = ticket {
-                self.tickets.put(ticket, ruling.keep(), &requests[at]);
-            }
+            self.tell(ruling, &requests[at], now, replies);
         });
     }
 
-    /// Decides about what nobody has to tell the end of. Whether somebody has to is found out before
-    /// anything is spent.
+    /// Decides about one request where there may be no room for its ticket. Whether it needs one is
+    /// found out before anything is spent.
     #[cold]
-    fn check_without_room(&self, request: &Request<'_>, replies: &mut Replies<'_>) {
-        match Tickets::are_for(&self.service.peek(request)) {
+    fn check_in_need(&self, request: &Request<'_>, now: Tick, replies: &mut Replies<'_>) {
+        let needs_one = Tickets::are_for(&self.service.peek(request));
+        match needs_one && !self.tickets.has_room(1, now) {
             true => replies
                 .error("ERR too many requests are under way: say how they ended, with TG.REPORT"),
-            false => answer(&self.service.check(Name::Resp, request), None, replies),
+            false => self.tell(self.service.check(Name::Resp, request), request, now, replies),
+        }
+    }
+
+    /// Answers, and keeps what is under way.
+    fn tell(&self, ruling: Ruling, request: &Request<'_>, now: Tick, replies: &mut Replies<'_>) {
+        let waits = ruling.is_allowed() && ruling.needs_report();
+        let ticket = waits.then(|| self.tickets.draw(now));
+        answer(&ruling, ticket, replies);
+        if let Some(ticket) = ticket {
+            self.tickets.put(ticket, ruling.keep(), request);
         }
     }
 

@@ -72,17 +72,18 @@ fn there_is_room_for_so_many_and_for_so_much() {
         tickets.put(tickets.draw(clock.now()), engine.decide(request).keep(), request);
     };
     let three = tickets(3, 60);
+    assert!(three.has_room(3, clock.now()) && !three.has_room(4, clock.now()));
     for _ in 0..3 {
-        assert!(!three.is_full(clock.now()));
+        assert!(three.has_room(1, clock.now()));
         put(&three, &Request::new("GET", "/"));
     }
-    assert!(three.is_full(clock.now()));
+    assert!(!three.has_room(1, clock.now()));
     let long = format!("/{}", "a".repeat(4 * BYTES_EACH));
     let four = tickets(4, 60);
     put(&four, &Request::new("GET", &long));
-    assert!(four.is_full(clock.now()), "it takes as much as four");
+    assert!(!four.has_room(1, clock.now()), "it takes as much as four");
     clock.advance(Duration::from_secs(60));
-    assert!(!three.is_full(clock.now()) && !four.is_full(clock.now()));
+    assert!(three.has_room(1, clock.now()) && four.has_room(1, clock.now()));
     assert_eq!((three.count(), three.bytes.load(Ordering::Relaxed)), (0, 0));
 }
 
@@ -118,7 +119,7 @@ proptest! {
         for (step, number) in steps {
             tickets.sweep(clock.now());
             match step {
-                0 if !tickets.is_full(clock.now()) => {
+                0 if tickets.has_room(1, clock.now()) => {
                     let ticket = tickets.draw(clock.now());
                     tickets.put(ticket, engine.decide(&request).keep(), &request);
                     drawn.push(ticket);
