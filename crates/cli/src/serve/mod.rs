@@ -2,6 +2,7 @@
 
 mod banner;
 mod logging;
+mod open_files;
 mod reload;
 mod settings;
 
@@ -21,6 +22,7 @@ use crate::serve::reload::Reload;
 pub(crate) fn run(flags: &Serve) -> Result<Ending, Error> {
     let config = settings::resolve(flags)?;
     let level = logging::start(&config.log)?;
+    open_files::take_all(&config);
     let mut watched = config.rules.as_ref().map(Watched::new);
     let rules = match &mut watched {
         Some(watched) => watched.load().map_err(|error| Error::Load { error })?,

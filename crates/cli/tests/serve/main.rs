@@ -4,6 +4,7 @@ mod caddy;
 mod clients;
 mod envoy;
 mod haproxy;
+mod http;
 mod life;
 mod nginx;
 mod resp;
