@@ -1,7 +1,7 @@
 //! What is fuzzed of the doors: each function takes bytes as a client could send them, and panics
 //! if something is not as it should be. The test command runs them as well.
 
-use tollgate_doors::fuzzing::RespClient;
+use tollgate_doors::fuzzing::{HttpClient, RespClient};
 
 /// Commands are answered, each with one answer, or the connection ends; where the bytes are split
 /// does not matter.
@@ -12,6 +12,28 @@ pub fn resp(bytes: &[u8]) {
         assert_eq!(whole, kinds(&answers(&[one, other], password)));
         let singles: Vec<_> = bytes.chunks(1).collect();
         assert_eq!(whole, kinds(&answers(&singles, password)));
+    }
+}
+
+/// Bodies are answered, or refused with a reason that is fit to be read.
+pub fn check_json(bytes: &[u8]) {
+    let client = HttpClient::new(RULES).expect("good rules");
+    for path in ["/v1/peek", "/v1/check", "/v1/report"] {
+        let (status, answer) = client.post(path, bytes).expect("there is such a path");
+        let answer = std::str::from_utf8(&answer).expect("an answer is text");
+        assert!(answer.starts_with('{') && answer.ends_with('}'), "{answer}");
+        assert!(!answer.contains(|c: char| c.is_control()), "{answer:?}");
+        match status {
+            200 => {}
+            // It has seen nothing of the kind before.
+            404 => assert_eq!(path, "/v1/report"),
+            429 => assert!(answer.contains("\"violated-policies\":[\""), "{answer}"),
+            400 | 422 | 503 => {
+                assert!(answer.contains("\"detail\":\""), "{answer}");
+                assert!(answer.len() < 4000, "{} bytes", answer.len());
+            }
+            other => panic!("{other} is no answer: {answer}"),
+        }
     }
 }
 

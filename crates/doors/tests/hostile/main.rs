@@ -29,6 +29,14 @@ const COMMANDS: &[&str] = &[
     "*3\r\n$8\r\nTG.CHECK\r\n$4\r\nuser\r\n$1\r\na\r\n*0\r\n*-1\r\n\r\n*1\r\n$4\r\nQUIT\r\n*1\r\n$4\r\nPING\r\n",
 ];
 
+const BODIES: &[&str] = &[
+    r#"{"method":"POST","path":"/v1/items?page=2","host":"api.example.com","ip":"192.0.2.7","cost":3}"#,
+    r#"{"user":"alice","claims":{"plan":"pro","org":{"id":7}},"headers":{"via":["a","b"]},"body.n":1.5}"#,
+    r#"{"checks":[{"user":"a"},{"path":"/export","user":"b"},{"descriptor":{"zone":null}},{}]}"#,
+    r#"{"ticket":"0000000000000000000000000000000000000000000000ff","status":401,"headers":{"a":"b"}}"#,
+    r#"{"reports":[{"ticket":"t","status":200},{"ticket":"00","status":null}]}"#,
+];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
@@ -42,9 +50,24 @@ proptest! {
         // Repeated lines make them long; what is sent byte by byte takes its time.
         doors::resp(&bytes[..bytes.len().min(3000)]);
     }
+
+    #[test]
+    fn bodies_are_answered_or_refused(
+        bytes in prop_oneof![
+            1 => prop::collection::vec(any::<u8>(), 0..200),
+            9 => changed(BODIES),
+        ],
+    ) {
+        doors::check_json(&bytes);
+    }
 }
 
 #[test]
 fn good_commands_are_answered() {
     COMMANDS.iter().for_each(|commands| doors::resp(commands.as_bytes()));
+}
+
+#[test]
+fn good_bodies_are_answered() {
+    BODIES.iter().for_each(|body| doors::check_json(body.as_bytes()));
 }
