@@ -127,7 +127,8 @@ pub struct Deny {
     pub status: u16,
     /// What it says, with `{retry_after}`, `{limit}` and `{rule}` filled in.
     pub message: Option<Arc<str>>,
-    /// A whole body in place of the usual one, with the same filled in.
+    /// A whole body in place of the usual one, with the same filled in; `{retry_after}` is a number of
+    /// seconds.
     pub body: Option<Arc<str>>,
 }
 

@@ -21,7 +21,6 @@ mod tests;
 pub(crate) use admin::{findings, millis, mode_name, told, unauthorized, versioned};
 pub(crate) use answers::Answers;
 pub(crate) use problem::{TOO_MANY_CONNECTIONS, no_body, no_room, problem, wrong_method};
-pub(crate) use words::Words;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
