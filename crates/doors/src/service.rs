@@ -85,21 +85,18 @@ impl Service {
     /// force is one of those that they are to replace.
     pub(crate) fn push(
         &self,
-        source: Source,
+        source: &Source,
         replaces: impl FnOnce(Version) -> bool,
-    ) -> Result<(Version, Arc<RuleSet>), (Source, PushError)> {
-        let rules = match RuleSet::read(&source, &NoFiles) {
-            Ok(rules) => rules,
-            Err(report) => return Err((source, PushError::Wrong(report))),
-        };
+    ) -> Result<(Version, Arc<RuleSet>), PushError> {
+        let rules = RuleSet::read(source, &NoFiles).map_err(PushError::Wrong)?;
         let mut in_force = self.in_force();
         let old = in_force.given.rules.version();
         if !replaces(old) {
-            return Err((source, PushError::Stale(old)));
+            return Err(PushError::Stale(old));
         }
         let given = Given { origin: Origin::Pushed, ..(source.clone(), rules).into() };
         let new = Arc::clone(&given.rules);
-        self.replace(&mut in_force, given).map_err(|error| (source, PushError::Swap(error)))?;
+        self.replace(&mut in_force, given).map_err(PushError::Swap)?;
         Ok((old, new))
     }
 

@@ -3,7 +3,7 @@
 use ::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use super::{bad_request, good, not_found};
+use super::{Outcome, bad_request, good, not_found, problem};
 use crate::given::InForce;
 use crate::respond;
 use crate::service::Service;
@@ -11,13 +11,13 @@ use crate::switches::{Killed, SwitchError, Which};
 use crate::web::Answer;
 
 /// Kills a rule, or all.
-pub(super) fn kill(service: &Service, asked: &Kill) -> Result<Answer, Answer> {
+pub(super) fn kill(service: &Service, asked: &Kill) -> Outcome<Answer> {
     let which = which(asked.rule.as_deref(), asked.all)?;
     service.kill(which, asked.mode).map(|now| killed(&now)).map_err(|error| refused(&error))
 }
 
 /// Takes that back.
-pub(super) fn unkill(service: &Service, asked: &Unkill) -> Result<Answer, Answer> {
+pub(super) fn unkill(service: &Service, asked: &Unkill) -> Outcome<Answer> {
     let which = which(asked.rule.as_deref(), asked.all)?;
     service.unkill(which).map(|now| killed(&now)).map_err(|error| refused(&error))
 }
@@ -40,9 +40,9 @@ pub(super) fn log_level(service: &Service) -> Answer {
     good(&Level { level: service.log_level().now() })
 }
 
-pub(super) fn set_log_level(service: &Service, asked: &Level) -> Result<Answer, Answer> {
+pub(super) fn set_log_level(service: &Service, asked: &Level) -> Outcome<Answer> {
     let before = service.log_level().now();
-    service.log_level().set(&asked.level).map_err(|problem| bad_request(&problem))?;
+    service.log_level().set(&asked.level).map_err(|reason| bad_request(&reason))?;
     tracing::warn!(before, now = asked.level, "the level of the log has changed");
     Ok(log_level(service))
 }
@@ -89,7 +89,7 @@ struct Drained {
     draining: bool,
 }
 
-fn which(rule: Option<&str>, all: bool) -> Result<Which<'_>, Answer> {
+fn which(rule: Option<&str>, all: bool) -> Outcome<Which<'_>> {
     match (rule, all) {
         (Some(rule), false) => Ok(Which::Rule(rule)),
         (None, true) => Ok(Which::All),
@@ -97,13 +97,13 @@ fn which(rule: Option<&str>, all: bool) -> Result<Which<'_>, Answer> {
     }
 }
 
-fn refused(error: &SwitchError) -> Answer {
+fn refused(error: &SwitchError) -> Box<Answer> {
     let detail = error.to_string();
     match error {
         SwitchError::Unknown(_) => not_found(&detail),
         SwitchError::NotKilled(_) | SwitchError::KilledWithAll(_) => {
-            respond::problem(StatusCode::CONFLICT, &detail)
+            problem(StatusCode::CONFLICT, &detail)
         }
-        SwitchError::Swap(_) => respond::problem(StatusCode::UNPROCESSABLE_ENTITY, &detail),
+        SwitchError::Swap(_) => problem(StatusCode::UNPROCESSABLE_ENTITY, &detail),
     }
 }

@@ -10,24 +10,20 @@ use std::net::IpAddr;
 use ::http::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
 use ::http::{Request, StatusCode};
 
+use super::{Outcome, problem};
 use crate::connection::Peer;
 use crate::respond;
 use crate::secret::Secret;
-use crate::web::Answer;
 
 /// Whether a request may go on, or what is answered to it.
-pub(super) fn check<B>(
-    request: &Request<B>,
-    peer: Peer,
-    token: Option<&Secret>,
-) -> Result<(), Answer> {
+pub(super) fn check<B>(request: &Request<B>, peer: Peer, token: Option<&Secret>) -> Outcome<()> {
     match token {
         Some(token) => match bearer(request).is_some_and(|given| token.is(given)) {
             true => Ok(()),
-            false => Err(respond::unauthorized()),
+            false => Err(Box::new(respond::unauthorized())),
         },
         None => match is_of_a_page(request, peer) {
-            Some(detail) => Err(respond::problem(StatusCode::FORBIDDEN, detail)),
+            Some(detail) => Err(problem(StatusCode::FORBIDDEN, detail)),
             None => Ok(()),
         },
     }

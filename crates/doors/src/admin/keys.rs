@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tollgate::{HeavyKey, KeyState, Retry, Under};
 
-use super::{bad_request, good, named, not_found};
+use super::{Outcome, bad_request, good, named, not_found};
 use crate::respond::{millis, mode_name};
 use crate::service::Service;
 use crate::web::Answer;
 
 /// How all keys of a request stand.
-pub(super) fn inspect(service: &Service, query: &str) -> Result<Answer, Answer> {
+pub(super) fn inspect(service: &Service, query: &str) -> Outcome<Answer> {
     let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
     let pairs = pairs.iter().map(|(name, value)| (&**name, &**value));
     let request = named::request(&service.rules(), pairs)?;
@@ -20,7 +20,7 @@ pub(super) fn inspect(service: &Service, query: &str) -> Result<Answer, Answer> 
 }
 
 /// Gives a key everything back.
-pub(super) fn reset(service: &Service, asked: &Reset) -> Result<Answer, Answer> {
+pub(super) fn reset(service: &Service, asked: &Reset) -> Outcome<Answer> {
     let pairs = asked.attributes.iter().map(|(name, value)| (&**name, &**value));
     let request = named::request(&service.rules(), pairs)?;
     let reset = request.with(|request| service.engine().reset(request, asked.rule.as_deref()));
@@ -30,7 +30,7 @@ pub(super) fn reset(service: &Service, asked: &Reset) -> Result<Answer, Answer> 
 }
 
 /// The keys that come, or are denied, most often.
-pub(super) fn top(service: &Service, query: &str, denied: bool) -> Result<Answer, Answer> {
+pub(super) fn top(service: &Service, query: &str, denied: bool) -> Outcome<Answer> {
     let mut n = USUAL;
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         n = match (&*name, value.parse()) {

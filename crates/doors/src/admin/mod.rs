@@ -40,7 +40,7 @@ impl Admin {
         Self { service, token, limits, pushing: Semaphore::const_new(1) }
     }
 
-    async fn route(&self, request: Request<Incoming>) -> Result<Answer, Answer> {
+    async fn route(&self, request: Request<Incoming>) -> Outcome<Answer> {
         let path = request.uri().path().to_owned();
         let get = *request.method() == Method::GET;
         let allowed = match (&*path, request.method().as_str()) {
@@ -75,35 +75,36 @@ impl Admin {
             }
             _ => return Err(unknown()),
         };
-        Err(respond::wrong_method(allowed))
+        Err(Box::new(respond::wrong_method(allowed)))
     }
 
     /// The body of a request, in JSON.
-    async fn json<T: DeserializeOwned>(&self, request: Request<Incoming>) -> Result<T, Answer> {
+    async fn json<T: DeserializeOwned>(&self, request: Request<Incoming>) -> Outcome<T> {
         let body = web::body(request.into_body(), &self.limits).await;
-        let body = body.map_err(|error| respond::no_body(&error, self.limits.body_bytes))?;
+        let body =
+            body.map_err(|error| Box::new(respond::no_body(&error, self.limits.body_bytes)))?;
         serde_json::from_slice(&body)
             .map_err(|error| bad_request(&format!("the body is not what it should be: {error}")))
     }
 
-    async fn push(&self, request: Request<Incoming>) -> Result<Answer, Answer> {
+    async fn push(&self, request: Request<Incoming>) -> Outcome<Answer> {
         let _alone = self.pushing.acquire().await;
         let pushed = rules::Pushed::of(&request)?;
         let limits = Limits { body_bytes: rules::MOST_BYTES, ..self.limits };
         let body = web::body(request.into_body(), &limits).await;
-        let body = body.map_err(|error| respond::no_body(&error, limits.body_bytes))?;
+        let body = body.map_err(|error| Box::new(respond::no_body(&error, limits.body_bytes)))?;
         self.apart(move |service| rules::push(service, pushed, body.into())).await
     }
 
     /// Does something that may take long.
     async fn apart(
         &self,
-        work: impl FnOnce(&Service) -> Result<Answer, Answer> + Send + 'static,
-    ) -> Result<Answer, Answer> {
+        work: impl FnOnce(&Service) -> Outcome<Answer> + Send + 'static,
+    ) -> Outcome<Answer> {
         let service = Arc::clone(&self.service);
         let done = tokio::task::spawn_blocking(move || work(&service)).await;
         done.unwrap_or_else(|_| {
-            Err(respond::problem(StatusCode::INTERNAL_SERVER_ERROR, "it broke off: see the log"))
+            Err(problem(StatusCode::INTERNAL_SERVER_ERROR, "it broke off: see the log"))
         })
     }
 }
@@ -113,9 +114,9 @@ impl Site for Admin {
 
     async fn answer(&self, request: Request<Incoming>, peer: Peer) -> Answer {
         if let Err(refused) = guard::check(&request, peer, self.token.as_ref()) {
-            return refused;
+            return *refused;
         }
-        self.route(request).await.unwrap_or_else(|problem| problem)
+        self.route(request).await.unwrap_or_else(|problem| *problem)
     }
 }
 
@@ -123,19 +124,26 @@ fn query(request: &Request<Incoming>) -> &str {
     request.uri().query().unwrap_or_default()
 }
 
+/// What comes of a request, or what is wrong with it.
+type Outcome<T> = Result<T, Box<Answer>>;
+
+fn problem(status: StatusCode, detail: &str) -> Box<Answer> {
+    Box::new(respond::problem(status, detail))
+}
+
 fn good(body: &impl Serialize) -> Answer {
     respond::told(StatusCode::OK, body)
 }
 
-fn bad_request(detail: &str) -> Answer {
-    respond::problem(StatusCode::BAD_REQUEST, detail)
+fn bad_request(detail: &str) -> Box<Answer> {
+    problem(StatusCode::BAD_REQUEST, detail)
 }
 
-fn not_found(detail: &str) -> Answer {
-    respond::problem(StatusCode::NOT_FOUND, detail)
+fn not_found(detail: &str) -> Box<Answer> {
+    problem(StatusCode::NOT_FOUND, detail)
 }
 
-fn unknown() -> Answer {
+fn unknown() -> Box<Answer> {
     not_found(
         "there are /v1/keys, /v1/keys/top, /v1/keys/denied, /v1/keys/reset, /v1/rules, /v1/kill, \
          /v1/unkill, /v1/drain and /v1/log-level",

@@ -4,16 +4,14 @@ use std::fmt::Write as _;
 
 use tollgate_rules::{RequestLine, RuleSet};
 
-use crate::web::Answer;
-
-use super::bad_request;
+use super::{Outcome, bad_request};
 
 /// The request with these attributes, under the names that rules use. `method` and `path` need not
 /// be there: keys are mostly made of other things.
 pub(super) fn request<'a>(
     rules: &RuleSet,
     attributes: impl IntoIterator<Item = (&'a str, &'a str)>,
-) -> Result<RequestLine, Answer> {
+) -> Outcome<RequestLine> {
     let (mut method, mut path, mut rest) = ("GET", "/", String::new());
     for (name, value) in attributes {
         match name {

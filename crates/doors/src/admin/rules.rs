@@ -5,7 +5,7 @@ use ::http::{HeaderMap, Request, StatusCode};
 use serde::Serialize;
 use tollgate_rules::{Report, Severity, Source, Version};
 
-use super::bad_request;
+use super::{Outcome, bad_request};
 use crate::given::Origin;
 use crate::respond::{self, mode_name};
 use crate::service::{PushError, Service};
@@ -42,7 +42,7 @@ pub(super) struct Pushed {
 }
 
 impl Pushed {
-    pub(super) fn of<B>(request: &Request<B>) -> Result<Self, Answer> {
+    pub(super) fn of<B>(request: &Request<B>) -> Outcome<Self> {
         let is_toml = text(request.headers(), CONTENT_TYPE.as_str())?
             .is_some_and(|content_type| content_type.to_ascii_lowercase().contains("toml"));
         // The end of the name says how it is written; JSON is YAML with braces.
@@ -59,12 +59,11 @@ impl Pushed {
 }
 
 /// Puts rules in force.
-pub(super) fn push(service: &Service, pushed: Pushed, body: Vec<u8>) -> Result<Answer, Answer> {
+pub(super) fn push(service: &Service, pushed: Pushed, body: Vec<u8>) -> Outcome<Answer> {
     let text = tollgate_rules::text(body)
         .map_err(|error| bad_request(&format!("these are no rules: {error}")))?;
     let source = Source::new(pushed.name, text);
-    let warned = source.clone();
-    match service.push(source, |version| pushed.is_meant_for(version)) {
+    match service.push(&source, |version| pushed.is_meant_for(version)) {
         Ok((previous, rules)) => {
             let version = rules.version();
             tracing::info!(%version, %previous, rules = rules.rules().len(), "rules were pushed");
@@ -72,11 +71,11 @@ pub(super) fn push(service: &Service, pushed: Pushed, body: Vec<u8>) -> Result<A
                 version: version.to_string(),
                 previous: previous.to_string(),
                 rules: rules.rules().len(),
-                warnings: findings(&warned, rules.warnings()),
+                warnings: findings(&source, rules.warnings()),
             };
             Ok(respond::versioned(&told.version, &told))
         }
-        Err((source, error)) => Err(refused(service, &source, &error)),
+        Err(error) => Err(Box::new(refused(service, &source, &error))),
     }
 }
 
@@ -119,7 +118,7 @@ fn findings(source: &Source, report: &Report) -> Vec<Finding> {
     report.diagnostics().iter().map(finding).collect()
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Answer> {
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Outcome<Option<&'a str>> {
     let value = headers.get(name).map(|value| value.to_str()).transpose();
     value.map_err(|_| bad_request(&format!("the header `{name}` is no text")))
 }

@@ -5,7 +5,7 @@ use http_body_util::BodyExt as _;
 use proptest::prelude::*;
 use tollgate_rules::{NoFiles, RuleSet, Source};
 
-use super::{controls, keys, rules};
+use super::{Outcome, controls, keys, rules};
 use crate::door::Name;
 use crate::service::Service;
 use crate::web::Answer;
@@ -25,8 +25,8 @@ fn ask(service: &Service) -> bool {
     service.check(Name::Http, &request).is_allowed()
 }
 
-fn told(answer: Result<Answer, Answer>) -> (u16, serde_json::Value) {
-    let answer = answer.unwrap_or_else(|answer| answer);
+fn told(answer: Outcome<Answer>) -> (u16, serde_json::Value) {
+    let answer = answer.unwrap_or_else(|answer| *answer);
     let status = answer.status().as_u16();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let body: Bytes = runtime.block_on(answer.into_body().collect()).unwrap().to_bytes();
