@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use tollgate_rules::{ImportError, Report, RequestLineError, Source};
 
+use crate::admin::AdminError;
 use crate::bench;
 use crate::finding::{self, Finding, Findings};
 use crate::flags::Output;
@@ -96,6 +97,9 @@ pub(crate) enum Error {
     /// The operating system does not let us.
     #[error("cannot serve: {0}")]
     System(#[source] io::Error),
+    /// A server did not do what it was asked to.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
     /// There are no figures.
     #[error(transparent)]
     Bench(#[from] bench::Error),
@@ -106,13 +110,14 @@ pub(crate) enum Error {
 
 impl Error {
     /// How the program ends with this.
-    pub(crate) const fn ending(&self) -> Ending {
+    pub(crate) fn ending(&self) -> Ending {
         match self {
             Self::Rules { .. }
             | Self::Load { error: tollgate_doors::LoadError::Rules { .. } }
             | Self::Import { error: ImportError::Unreadable { .. } | ImportError::Empty, .. } => {
                 Ending::Findings
             }
+            Self::Admin(error) => error.ending(),
             _ => Ending::Failure,
         }
     }
@@ -134,6 +139,7 @@ impl Error {
             Self::Start(_) => "no-door",
             Self::Swap(_) => "no-engine",
             Self::System(_) => "no-server",
+            Self::Admin(error) => error.code(),
             Self::Bench(_) => "no-figures",
             Self::Print(_) => "no-output",
         }
@@ -167,6 +173,7 @@ impl Error {
             Self::Start(_) => alone(None, None, "give the door another address, or `off`"),
             Self::Swap(_) => alone(None, None, "count fewer keys, or with fewer limits"),
             Self::System(_) => alone(None, None, "see what the system says"),
+            Self::Admin(error) => alone(None, None, error.remedy()),
             Self::Bench(_) => alone(None, None, "measure with other flags"),
             Self::Print(_) => alone(None, None, "see who reads the output"),
         }
@@ -220,6 +227,7 @@ impl Error {
             Self::Start(_) => {
                 format!("tollgate: {self}\nhelp: give the door another address, or `off`\n")
             }
+            Self::Admin(error) => format!("tollgate: {self}\nhelp: {}\n", error.remedy()),
             Self::Exists { .. } => format!("tollgate: {self}\nhelp: add `--force` to replace it\n"),
             Self::Usage { remedy, .. } => format!("tollgate: {self}\nhelp: {remedy}\n"),
             Self::Request { line, error } => {

@@ -2,10 +2,12 @@
 
 #![forbid(unsafe_code)]
 
+mod admin;
 mod answer;
 mod bench;
 mod check;
 mod completions;
+mod environment;
 mod error;
 mod files;
 mod finding;
@@ -33,6 +35,11 @@ fn main() -> ExitCode {
         Command::Bench(flags) => bench::run(flags).map(|()| Ending::Good).map_err(Error::from),
         Command::Check(flags) => check::run(flags),
         Command::Rules(flags) => rules::run(&flags.command),
+        Command::Keys(flags) => admin::keys(&flags.command),
+        Command::Kill(flags) => admin::kill(flags),
+        Command::Unkill(flags) => admin::unkill(flags),
+        Command::Drain(flags) => admin::drain(flags),
+        Command::LogLevel(flags) => admin::log_level(flags),
         Command::Completions(flags) => completions::run(flags),
     };
     outcome.unwrap_or_else(|error| error.report(command.output())).into()

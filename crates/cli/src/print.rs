@@ -8,6 +8,7 @@ use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use serde::Serialize;
 
+use crate::environment;
 use crate::error::Error;
 
 /// Prints a result.
@@ -29,17 +30,12 @@ pub(crate) fn note(text: &str) {
 
 /// Whether results have colours.
 pub(crate) fn colours() -> bool {
-    with_colours(io::stdout().is_terminal(), environment)
+    with_colours(io::stdout().is_terminal(), environment::variable)
 }
 
 /// Whether what is said beside them has.
 pub(crate) fn note_colours() -> bool {
-    with_colours(io::stderr().is_terminal(), environment)
-}
-
-#[expect(clippy::disallowed_methods, reason = "the binary reads its environment, here")]
-fn environment(name: &str) -> Option<OsString> {
-    std::env::var_os(name)
+    with_colours(io::stderr().is_terminal(), environment::variable)
 }
 
 /// See <https://no-color.org>.
@@ -70,6 +66,15 @@ fn painted(word: &str, colour: AnsiColor, colours: bool) -> String {
     }
     let style = Style::new().bold().fg_color(Some(colour.into()));
     format!("{style}{word}{style:#}")
+}
+
+/// What somebody else wrote, without what a terminal would take for more than text.
+pub(crate) fn harmless(text: &str) -> String {
+    let shown = |char: char| match char.is_control() {
+        true => char.escape_default().collect(),
+        false => String::from(char),
+    };
+    text.chars().map(shown).collect()
 }
 
 /// Rows with their columns below each other, without frames.
@@ -103,6 +108,11 @@ mod tests {
     fn only_painted_words_have_codes() {
         assert_eq!(good("ok", false), "ok");
         assert!(bad("FAILED", true).starts_with("\u{1b}["));
+    }
+
+    #[test]
+    fn what_others_wrote_moves_no_cursor() {
+        assert_eq!(harmless("a\u{1b}[2J\nb é"), "a\\u{1b}[2J\\nb é");
     }
 
     #[test]

@@ -1,10 +1,15 @@
 //! What can be said on the command line.
 
+mod admin;
 mod rules;
 mod serve;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::admin::{
+    Drain, Keys, KeysCommand, KeysInspect, KeysReset, KeysTop, Kill, KillMode, LogLevel, Remote,
+    RulesPush, RulesShow, Server, Unkill, Which,
+};
 pub(crate) use self::rules::{
     ImportFrom, Rules, RulesCheck, RulesCommand, RulesDiff, RulesExplain, RulesFmt, RulesImport,
     RulesSchema, RulesTest,
@@ -47,8 +52,25 @@ pub(crate) enum Command {
     #[command(after_help = REQUESTS)]
     Check(Check),
 
-    /// Check, test, explain, compare, format and import rule files
+    /// Check, test, explain, compare, format and import rule files; show and push those in force
     Rules(Rules),
+
+    /// Look at keys of a server that runs, and reset them
+    Keys(Keys),
+
+    /// Take a rule of a server that runs out of force, or all of them, at once
+    ///
+    /// It stays so until `tollgate unkill`, also when the rules change.
+    Kill(Kill),
+
+    /// Put a rule back in force that was killed, or all of them
+    Unkill(Unkill),
+
+    /// Have a server end: first not ready, then with an answer for whoever has asked
+    Drain(Drain),
+
+    /// Show or change the level of a server's log
+    LogLevel(LogLevel),
 
     /// Print what a shell needs to complete the flags of this program
     ///
@@ -62,6 +84,11 @@ impl Command {
         match self {
             Self::Bench(Bench { output, .. }) | Self::Check(Check { output, .. }) => *output,
             Self::Rules(Rules { command }) => command.output(),
+            Self::Keys(Keys { command }) => command.output(),
+            Self::Kill(Kill { remote, .. })
+            | Self::Unkill(Unkill { remote, .. })
+            | Self::Drain(Drain { remote })
+            | Self::LogLevel(LogLevel { remote, .. }) => remote.output,
             Self::Completions(_) | Self::Serve(_) | Self::Init(_) => Output::Text,
         }
     }
@@ -157,7 +184,8 @@ fn times(text: &str) -> Result<u64, String> {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 all is well; 1 rules are wrong or differ, tests failed or requests
-were denied; 2 the command line is wrong or a file cannot be read or written.
+were denied; 2 the command line is wrong, a file cannot be read or written, or a
+server cannot be reached or refuses.
 Colours are for terminals, and off if NO_COLOR is set.";
 
 const REQUESTS: &str = "\

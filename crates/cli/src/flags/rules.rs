@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use tollgate_rules::ImportKind;
 
-use super::{Output, REQUESTS};
+use super::{Output, REQUESTS, RulesPush, RulesShow};
 
 /// `tollgate rules`
 #[derive(Args, Debug)]
@@ -67,6 +67,16 @@ pub(crate) enum RulesCommand {
     /// at them.
     #[command(after_help = IMPORTS)]
     Import(RulesImport),
+
+    /// Show the rules of a server that runs, and which of them are killed
+    Show(RulesShow),
+
+    /// Put the rules of a file in force on a server that runs
+    ///
+    /// Checks the file first, and says what changes. What is counted goes on, and what is killed
+    /// stays killed. The server keeps them until its own rule file changes, or until it ends.
+    #[command(after_help = PUSHES)]
+    Push(RulesPush),
 }
 
 impl RulesCommand {
@@ -80,6 +90,9 @@ impl RulesCommand {
             | Self::Diff(RulesDiff { output, .. })
             | Self::Schema(RulesSchema { output })
             | Self::Import(RulesImport { output, .. }) => *output,
+            Self::Show(RulesShow { remote }) | Self::Push(RulesPush { remote, .. }) => {
+                remote.output
+            }
         }
     }
 }
@@ -219,6 +232,11 @@ impl ImportFrom {
         }
     }
 }
+
+const PUSHES: &str = "\
+Examples:
+  tollgate rules push rules.yaml --dry-run
+  tollgate rules push rules.yaml --server 10.0.0.7:4299 --token-file token";
 
 const CHECKS: &str = "\
 Examples:

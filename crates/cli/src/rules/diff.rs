@@ -11,7 +11,7 @@ use crate::rules::words;
 
 /// All changes, for programs.
 #[derive(Debug, Serialize)]
-struct Diff<'a> {
+pub(crate) struct Diff<'a> {
     old: &'a str,
     new: &'a str,
     /// `stricter`, `looser`, `both`, or absent if that cannot be told.
@@ -94,19 +94,13 @@ pub(super) fn run(flags: &RulesDiff) -> Result<Ending, Error> {
     let changes = before.changes(&after);
     match flags.output {
         Output::Text => print::text(&text(&changes, print::colours()))?,
-        Output::Json => print::json(&Diff {
-            old: old.name(),
-            new: new.name(),
-            direction: changes.direction().map(direction),
-            file: changes.file.iter().map(Field::of).collect(),
-            rules: changes.rules.iter().map(RuleDiff::of).collect(),
-        })?,
+        Output::Json => print::json(&Diff::new(old.name(), new.name(), &changes))?,
     }
     Ok(if changes.is_empty() { Ending::Good } else { Ending::Findings })
 }
 
 /// The changes for people, one kind after the other.
-fn text(changes: &Changes, colours: bool) -> String {
+pub(crate) fn text(changes: &Changes, colours: bool) -> String {
     if changes.is_empty() {
         return "nothing changes\n".to_owned();
     }
@@ -175,6 +169,18 @@ const fn direction(way: Direction) -> &'static str {
         Direction::Stricter => "stricter",
         Direction::Looser => "looser",
         Direction::Both => "both",
+    }
+}
+
+impl<'a> Diff<'a> {
+    pub(crate) fn new(old: &'a str, new: &'a str, changes: &'a Changes) -> Self {
+        Self {
+            old,
+            new,
+            direction: changes.direction().map(direction),
+            file: changes.file.iter().map(Field::of).collect(),
+            rules: changes.rules.iter().map(RuleDiff::of).collect(),
+        }
     }
 }
 

@@ -9,6 +9,9 @@ mod schema;
 mod test;
 mod words;
 
+pub(crate) use diff::{Diff, text as changes_text};
+
+use crate::admin;
 use crate::error::{Ending, Error};
 use crate::flags::RulesCommand;
 
@@ -21,5 +24,7 @@ pub(crate) fn run(command: &RulesCommand) -> Result<Ending, Error> {
         RulesCommand::Diff(flags) => diff::run(flags),
         RulesCommand::Schema(flags) => schema::run(flags),
         RulesCommand::Import(flags) => import::run(flags),
+        RulesCommand::Show(flags) => admin::show(flags),
+        RulesCommand::Push(flags) => admin::push(flags),
     }
 }

@@ -1,0 +1,193 @@
+//! `tollgate keys`: how keys stand, and a new start for one.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http::Method;
+use serde::{Deserialize, Serialize};
+use tollgate_rules::Lasting;
+
+use super::client::Client;
+use crate::error::{Ending, Error};
+use crate::flags::{KeysCommand, KeysInspect, KeysReset, KeysTop, Output};
+use crate::print;
+
+pub(crate) fn run(command: &KeysCommand) -> Result<Ending, Error> {
+    match command {
+        KeysCommand::Inspect(flags) => inspect(flags),
+        KeysCommand::Reset(flags) => reset(flags),
+        KeysCommand::Top(flags) => top(flags),
+    }
+}
+
+/// How a key stands with one limit.
+#[derive(Debug, Deserialize)]
+struct State {
+    rule: String,
+    mode: String,
+    key: Vec<Part>,
+    under: String,
+    tier: Option<String>,
+    limit: String,
+    total: u64,
+    used: u64,
+    reset_after_ms: u64,
+    allowed: bool,
+    blocked_for_ms: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Part {
+    name: String,
+    value: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct States {
+    keys: Vec<State>,
+}
+
+fn inspect(flags: &KeysInspect) -> Result<Ending, Error> {
+    let client = Client::new(&flags.remote)?;
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(&flags.attributes);
+    let answer = client.get(&format!("/v1/keys?{}", query.finish()))?;
+    if flags.remote.output == Output::Json {
+        print::json(&answer)?;
+        return Ok(Ending::Good);
+    }
+    let States { keys } = client.read(answer)?;
+    if keys.is_empty() {
+        print::text("no rule counts by that\n")?;
+        return Ok(Ending::Good);
+    }
+    let rows: Vec<_> = keys.iter().map(State::row).collect();
+    let head = ["rule", "key", "limit", "used", "", "all back in", "now"];
+    print::text(&print::columns(head, &rows))?;
+    Ok(Ending::Good)
+}
+
+impl State {
+    fn row(&self) -> [String; 7] {
+        let part = |Part { name, value }: &Part| format!("{name}={}", print::harmless(value));
+        let key: Vec<_> = self.key.iter().map(part).collect();
+        let limit = match (&*self.under, &self.tier) {
+            ("override", _) => format!("{} (its own)", self.limit),
+            (_, Some(tier)) => format!("{} (tier {tier})", self.limit),
+            _ => self.limit.clone(),
+        };
+        let now = match (&*self.mode, self.blocked_for_ms, self.allowed) {
+            ("off", _, _) => "off".to_owned(),
+            (_, Some(left), _) => format!("blocked for {}", lasting(left)),
+            ("shadow", None, false) => "would be denied".to_owned(),
+            (_, None, true) => "allowed".to_owned(),
+            (_, None, false) => "denied".to_owned(),
+        };
+        let everybody = || "(everybody)".to_owned();
+        [
+            self.rule.clone(),
+            if key.is_empty() { everybody() } else { key.join(" ") },
+            limit,
+            if self.total == u64::MAX {
+                String::new()
+            } else {
+                format!("{}/{}", self.used, self.total)
+            },
+            bar(self.used, self.total),
+            lasting(self.reset_after_ms),
+            now,
+        ]
+    }
+}
+
+/// How full something is.
+fn bar(used: u64, total: u64) -> String {
+    if total == u64::MAX {
+        return "unlimited".to_owned();
+    }
+    // Something that is used is seen, and only what is full looks full.
+    let filled = u128::from(used) * WIDTH as u128 / u128::from(total.max(1));
+    let least = usize::from(used > 0);
+    let filled = usize::try_from(filled).unwrap_or(WIDTH).clamp(least, WIDTH);
+    format!("[{}{}]", "#".repeat(filled), "-".repeat(WIDTH - filled))
+}
+
+fn lasting(millis: u64) -> String {
+    Lasting(Duration::from_millis(millis)).to_string()
+}
+
+#[derive(Debug, Serialize)]
+struct Reset<'a> {
+    attributes: BTreeMap<&'a str, &'a str>,
+    rule: Option<&'a str>,
+}
+
+fn reset(flags: &KeysReset) -> Result<Ending, Error> {
+    let client = Client::new(&flags.remote)?;
+    let attributes = flags.attributes.iter().map(|(name, value)| (&**name, &**value)).collect();
+    let reset = Reset { attributes, rule: flags.rule.as_deref() };
+    let answer = client.send(Method::POST, "/v1/keys/reset", &reset)?;
+    if flags.remote.output == Output::Json {
+        print::json(&answer)?;
+        return Ok(Ending::Good);
+    }
+    let text = match answer["reset"].as_u64() {
+        Some(0) => "nothing was spent: nothing is reset\n".to_owned(),
+        Some(1) => "1 counter is reset\n".to_owned(),
+        count => format!("{} counters are reset\n", count.unwrap_or_default()),
+    };
+    print::text(&text)?;
+    Ok(Ending::Good)
+}
+
+#[derive(Debug, Deserialize)]
+struct Top {
+    keys: Vec<Heavy>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Heavy {
+    key: String,
+    count: u64,
+    share: f64,
+}
+
+fn top(flags: &KeysTop) -> Result<Ending, Error> {
+    let client = Client::new(&flags.remote)?;
+    let list = if flags.denied { "denied" } else { "top" };
+    let answer = client.get(&format!("/v1/keys/{list}?n={}", flags.n))?;
+    if flags.remote.output == Output::Json {
+        print::json(&answer)?;
+        return Ok(Ending::Good);
+    }
+    let Top { keys } = client.read(answer)?;
+    if keys.is_empty() {
+        print::text("nobody\n")?;
+        return Ok(Ending::Good);
+    }
+    let row = |Heavy { key, count, share }: &Heavy| {
+        [print::harmless(key), count.to_string(), format!("{:.1} %", share * 100.0)]
+    };
+    let rows: Vec<_> = keys.iter().map(row).collect();
+    let times = if flags.denied { "denied lately, about" } else { "came lately, about" };
+    print::text(&print::columns(["key", times, "of all"], &rows))?;
+    Ok(Ending::Good)
+}
+
+/// How long a bar is.
+const WIDTH: usize = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_show_what_is_used() {
+        assert_eq!(bar(0, 100), "[----------]");
+        assert_eq!(bar(1, 1_000_000), "[#---------]");
+        assert_eq!(bar(99, 100), "[#########-]");
+        assert_eq!(bar(100, 100), "[##########]");
+        assert_eq!(bar(u64::MAX - 1, 0), "[##########]");
+        assert_eq!(bar(5, u64::MAX), "unlimited");
+    }
+}

@@ -1,0 +1,12 @@
+//! Commands that run a server, through its admin door.
+
+mod client;
+mod error;
+mod keys;
+mod rules;
+mod switches;
+
+pub(crate) use error::AdminError;
+pub(crate) use keys::run as keys;
+pub(crate) use rules::{push, show};
+pub(crate) use switches::{drain, kill, log_level, unkill};
