@@ -288,7 +288,7 @@ enum Count {
 
 impl Raw {
     fn write_to(self, config: &mut Config) -> Result<(), ConfigError> {
-        config.rules = self.rules.or(config.rules.take());
+        config.rules = self.rules.or_else(|| config.rules.take());
         set_count(&mut config.keys, "keys", self.keys, 1..=1_000_000_000)?;
         set_count(&mut config.threads, "threads", self.threads, 1..=1024)?;
         set_address(&mut config.http, "listen.http", self.listen.http)?;

@@ -50,11 +50,6 @@ impl Drain {
 }
 
 impl Draining {
-    /// Whether no new requests are to be taken.
-    pub(crate) fn has_begun(&self) -> bool {
-        *self.phase.borrow() == Phase::Draining
-    }
-
     /// Ends once no new requests are to be taken.
     pub(crate) async fn begin(&mut self) {
         // An error means that nobody can tell us any more, which is an end as well.

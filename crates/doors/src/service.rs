@@ -228,11 +228,6 @@ impl Service {
     pub(crate) const fn engine(&self) -> &Engine {
         &self.engine
     }
-
-    /// Seconds since 1970, for headers.
-    pub(crate) fn unix_seconds(&self) -> u64 {
-        u64::try_from(self.engine.clock().wall().as_unix_nanos() / 1_000_000_000).unwrap_or(0)
-    }
 }
 
 /// What is said of a switch in the log.

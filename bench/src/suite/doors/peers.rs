@@ -22,7 +22,7 @@ impl Programs {
     /// of built things.
     pub(crate) fn ready(session: &Session) -> Result<Self, BenchError> {
         let here = std::env::current_exe().map_err(BenchError::Print)?;
-        let release = here.parent().unwrap_or(Path::new("."));
+        let release = here.parent().unwrap_or_else(|| Path::new("."));
         let tools = release.parent().unwrap_or(release).join("tools");
         let say = |what: &str| session.progress.say(what);
         say("building the server");

@@ -11,7 +11,10 @@ use super::text::{Name, Scalar};
 /// Fields in order: a name, and what stands behind it. `None` is null, or an object or a list whose
 /// members stand behind it. It is kept because the name must not be there again.
 #[derive(Debug, Default)]
-pub(super) struct Fields<'a>(SmallVec<[(Cow<'a, str>, Option<Cow<'a, str>>); 3]>);
+pub(super) struct Fields<'a>(SmallVec<[Named<'a>; 3]>);
+
+/// A name, and what stands behind it; nothing, if that is null.
+type Named<'a> = (Cow<'a, str>, Option<Cow<'a, str>>);
 
 /// As [`Request`](tollgate::Request) wants them.
 pub(super) type Pairs<'r> = SmallVec<[(&'r str, &'r str); 6]>;

@@ -252,11 +252,15 @@ proptest! {
     #[test]
     fn a_name_is_taken_if_a_rule_could_ask_for_it(name in name()) {
         let taken = checks(&json!({ name.as_str(): "192.0.2.7" }).to_string()).is_ok();
-        let can_be_asked_for = match name.parse::<Attribute>() {
-            Ok(Attribute::Given(_) | Attribute::Header(_) | Attribute::Ip) => true,
-            Ok(Attribute::Method | Attribute::Host | Attribute::Path) => true,
-            _ => false,
-        };
+        let can_be_asked_for = matches!(
+            name.parse::<Attribute>(),
+            Ok(Attribute::Given(_)
+                | Attribute::Header(_)
+                | Attribute::Ip
+                | Attribute::Method
+                | Attribute::Host
+                | Attribute::Path)
+        );
         prop_assert_eq!(taken, can_be_asked_for && name.len() <= 256, "{}", name);
     }
 
