@@ -151,8 +151,31 @@ pub struct KeyHash(pub(crate) u64);
 impl KeyHash {
     /// The same key under another limit: the two must not share a counter.
     #[inline]
-    pub(crate) const fn salted(self, salt: u64) -> Self {
-        Self(fold(self.0 ^ salt, MULTIPLIER))
+    pub(crate) const fn salted(self, salt: Salt) -> Self {
+        Self(fold(self.0 ^ salt.line, MULTIPLIER) ^ salt.tag)
+    }
+}
+
+/// What keeps the keys of one limit apart from those of others.
+#[derive(Clone, Copy)]
+pub(crate) struct Salt {
+    /// By other lines, and by other tags there.
+    line: u64,
+    /// By other tags alone: the upper half, which says where a line is, is empty.
+    tag: u64,
+}
+
+impl Salt {
+    pub(crate) const fn new(salt: KeyHash) -> Self {
+        Self { line: salt.0, tag: 0 }
+    }
+
+    /// Keys are where they are under this one, with other tags, for each number below `2^31`
+    /// different ones.
+    pub(crate) const fn beside(self, number: u32) -> Self {
+        // An odd factor makes no two numbers the same. Of the tag itself the lowest bit is always 1.
+        let tag = number.wrapping_mul(MULTIPLIER as u32) << 1;
+        Self { line: self.line, tag: tag as u64 }
     }
 }
 
@@ -167,7 +190,7 @@ pub(crate) struct Salted {
 
 impl Salted {
     #[inline(always)]
-    pub(crate) const fn new(key: KeyHash, salt: u64) -> Self {
+    pub(crate) const fn new(key: KeyHash, salt: Salt) -> Self {
         Self { key, hash: key.salted(salt) }
     }
 }
@@ -378,11 +401,21 @@ mod tests {
     fn the_key_of_a_number_is_not_the_salt_of_a_limit() {
         // If it were, key 0 of limit 0 and key 1 of limit 1 would share a counter.
         let seed = Seed::new(1);
-        let salted = |key: u64, limit| key.hash(&seed).salted(seed.salt(limit).0);
+        let salted = |key: u64, limit| key.hash(&seed).salted(Salt::new(seed.salt(limit)));
         let hashes: HashSet<_> = (0..100).flat_map(|key| (0..10).map(move |l| (key, l))).collect();
         let hashes: HashSet<_> =
             hashes.into_iter().map(|(key, limit)| salted(key, limit)).collect();
         assert_eq!(hashes.len(), 1_000);
+    }
+
+    #[test]
+    fn keys_beside_others_differ_in_their_tags_alone() {
+        let seed = Seed::new(1);
+        let (salt, key) = (Salt::new(seed.salt(0)), 7u64.hash(&seed));
+        let numbers = (0..1000).chain((1 << 31) - 1000..1 << 31);
+        let hashes: HashSet<_> = numbers.map(|n| key.salted(salt.beside(n)).0 | 1).collect();
+        assert_eq!(hashes.len(), 2000);
+        assert!(hashes.iter().all(|hash| hash >> 32 == key.salted(salt).0 >> 32));
     }
 
     #[test]
@@ -399,7 +432,8 @@ mod tests {
         let seed = Seed::new(1);
         let hashes: HashSet<_> = (0..1_000_000u64).map(|n| n.hash(&seed)).collect();
         assert_eq!(hashes.len(), 1_000_000);
-        let salted: HashSet<_> = hashes.iter().map(|hash| hash.salted(99)).collect();
+        let salted: HashSet<_> =
+            hashes.iter().map(|hash| hash.salted(Salt::new(KeyHash(99)))).collect();
         assert_eq!(salted.len(), 1_000_000);
     }
 }

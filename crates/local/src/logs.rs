@@ -16,14 +16,14 @@ use tollgate_core::{Decision, Log, LogRule, Tick};
 
 use crate::counter::Refresh;
 use crate::counters::Pressure;
-use crate::key::{KeyHash, Salted};
+use crate::key::{KeyHash, Salt, Salted};
 use crate::past::Before;
 use crate::shards::Shards;
 use crate::shelf::{ALLOCATION, At, Bytes, Shelf, ring_bytes};
 
 pub(crate) struct Logs {
     rule: LogRule,
-    salt: u64,
+    salt: Salt,
     shards: Shards<Shard>,
     bytes: Arc<Bytes>,
     /// The shard that is searched next for logs at rest when memory is short.
@@ -52,7 +52,7 @@ impl Logs {
         rule: LogRule,
         table: usize,
         among: usize,
-        salt: u64,
+        salt: Salt,
         before: Option<Before>,
     ) -> Self {
         let among = among.max(1);
@@ -370,7 +370,8 @@ mod tests {
     }
 
     fn logs(quota: &str, table: usize) -> Logs {
-        Logs::new(Limit::sliding_log(quota).unwrap().log_rule().unwrap(), table, 1, 7, None)
+        let rule = Limit::sliding_log(quota).unwrap().log_rule().unwrap();
+        Logs::new(rule, table, 1, Salt::new(KeyHash(7)), None)
     }
 
     fn spend(logs: &Logs, key: u64, now: Tick) {

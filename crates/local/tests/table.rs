@@ -105,6 +105,38 @@ fn limits_that_are_alike_do_not_touch_each_other() {
     }
 }
 
+/// As those of keys with limits of their own stand beside those of their rule.
+#[test]
+fn limits_beside_each_other_do_not_touch_each_other_and_find_as_much_room() {
+    let seed = Seed::new(3);
+    let table = Arc::new(Table::with_keys(PLANNED as usize).unwrap());
+    let usual = counters(&table, "9/h", &seed);
+    let limit = |number: u32| Limit::token_bucket(format!("{}/h", 10 + number)).unwrap();
+    let beside = |number: u32| {
+        let limit = limit(number);
+        let builder = Counters::builder(&table, &limit, Anchor::default(), number.hash(&seed));
+        builder.beside(&usual, number).build()
+    };
+    let all: Vec<_> = (1..=20).map(beside).collect();
+    let of = |key: u32| if key.is_multiple_of(2) { &usual } else { &all[key as usize % all.len()] };
+    for key in 0..PLANNED {
+        of(key).check_at(key.hash(&seed), 1 + u64::from(key % 8), NOW);
+    }
+    let without_room = all.iter().chain([&usual]).map(|each| each.pressure().overflowed);
+    assert!(without_room.sum::<u64>() <= u64::from(PLANNED) / 1_000);
+    // None of the others knows the key, but for those few that share a count.
+    let others =
+        |key: u32| all.iter().chain([&usual]).filter(move |it| !std::ptr::eq(*it, of(key)));
+    let spent = |each: &Counters, key: u32| {
+        let peek = each.peek(key.hash(&seed), 0, NOW);
+        peek.limit() - peek.remaining()
+    };
+    let odd = (0..PLANNED).filter(|key| spent(of(*key), *key) != 1 + u64::from(key % 8)).count();
+    assert!(odd <= PLANNED as usize / 1_000, "{odd} keys are not counted exactly");
+    let shared = (0..2_000).filter(|key| others(*key).any(|other| spent(other, *key) > 0)).count();
+    assert!(shared <= 40, "{shared} keys are known where they never were");
+}
+
 #[test]
 fn occupancy_is_the_part_of_slots_that_are_live() {
     let seed = Seed::new(5);

@@ -61,7 +61,7 @@ use tollgate_core::{Decision, Machine, Phase, Tick, Usual, Word};
 
 use crate::clock::Clock;
 use crate::counters::Pressure;
-use crate::key::{KeyHash, Salted};
+use crate::key::{KeyHash, Salt, Salted};
 use crate::loan::{self, Borrower, Spending};
 use crate::past::Before;
 use crate::sketch::Sketch;
@@ -76,7 +76,7 @@ pub(crate) struct Counter {
     machine: Machine,
     usual: Usual,
     /// Keeps the keys of different limits apart.
-    salt: u64,
+    salt: Salt,
     /// Whose the slots are.
     owner: Owner,
     sketch: Sketch,
@@ -94,7 +94,7 @@ impl Counter {
         table: &Arc<Table>,
         machine: Machine,
         among: usize,
-        salt: u64,
+        salt: Salt,
         before: Option<Before>,
     ) -> Self {
         let slots = table.memory() / size_of::<Line>() * SLOTS;
@@ -205,6 +205,10 @@ impl Counter {
             promoted: self.promoted.load(Ordering::Relaxed),
             memory: self.sketch.memory(),
         }
+    }
+
+    pub(crate) const fn salt(&self) -> Salt {
+        self.salt
     }
 
     pub(crate) fn rested_by(&self, now: Tick) -> Tick {

@@ -6,7 +6,7 @@ use tollgate_core::{Anchor, Limit, Tick};
 
 use crate::counter::Counter;
 use crate::counters::{Counters, Home};
-use crate::key::KeyHash;
+use crate::key::{KeyHash, Salt};
 use crate::logs::Logs;
 use crate::past::{Before, Past};
 use crate::table::Table;
@@ -29,7 +29,8 @@ pub struct CountersBuilder<'a> {
     table: &'a Arc<Table>,
     limit: &'a Limit,
     anchor: Anchor,
-    salt: KeyHash,
+    salt: Salt,
+    beside: Option<Salt>,
     among: usize,
     past: Option<(Arc<dyn Past>, Tick)>,
     until: Tick,
@@ -54,8 +55,9 @@ impl Counters {
         anchor: Anchor,
         salt: KeyHash,
     ) -> CountersBuilder<'a> {
+        let (salt, beside) = (Salt::new(salt), None);
         let (among, past, until) = (1, None, Tick::MAX);
-        CountersBuilder { table, limit, anchor, salt, among, past, until }
+        CountersBuilder { table, limit, anchor, salt, beside, among, past, until }
     }
 }
 
@@ -80,6 +82,38 @@ impl CountersBuilder<'_> {
     /// ```
     pub fn among(self, limits: usize) -> Self {
         Self { among: limits, ..self }
+    }
+
+    /// Has every key stand in the memory in which it would stand for `other`, which must be in the
+    /// same table, as another key: for limits of which a key has one, of which it is not known yet
+    /// which. Whoever [prefetches](Counters::prefetch) what one of them needs has most of what all of
+    /// them need. All that are beside the same counters must have different numbers, from 1 to
+    /// 2,147,483,647.
+    ///
+    /// Keys that are counted by several of them at once take each other's room: this is for those that
+    /// are not.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use tollgate_core::{Anchor, Limit, Tick};
+    /// # use tollgate_local::{Counters, Key, Seed, Table};
+    /// # let (seed, anchor, now) = (Seed::random(), Anchor::default(), Tick::ZERO);
+    /// # let table = Arc::new(Table::with_keys(1000)?);
+    /// let five = Limit::token_bucket("5/s").expect("a valid quota");
+    /// let usual = Counters::new(&table, &five, anchor, seed.salt(0));
+    /// let nine = Limit::token_bucket("9/s").expect("a valid quota");
+    /// let more = Counters::builder(&table, &nine, anchor, seed.salt(1)).beside(&usual, 1).build();
+    /// let bob = "bob".hash(&seed);
+    /// usual.check_at(bob, 3, now);
+    /// assert_eq!(more.peek(bob, 1, now).remaining(), 9);
+    /// # Ok::<(), tollgate_local::TableError>(())
+    /// ```
+    pub fn beside(self, other: &Counters, number: u32) -> Self {
+        let beside = match &other.home {
+            Home::Table(counter) => Some(counter.salt().beside(number)),
+            Home::Unlimited | Home::Logs(_) => None,
+        };
+        Self { beside, ..self }
     }
 
     /// The limit took the place of another one at `since`: what a key had spent by then, `past`
@@ -151,18 +185,19 @@ impl CountersBuilder<'_> {
     /// # Ok::<(), tollgate_local::TableError>(())
     /// ```
     pub fn build(self) -> Counters {
-        let Self { table, limit, anchor, salt, among, past, until } = self;
+        let Self { table, limit, anchor, salt, beside, among, past, until } = self;
         let before = |rested_by: &dyn Fn(Tick) -> Tick| {
             past.map(|(past, since)| Before::new(past, since, until.min(rested_by(since))))
         };
         let home = match (limit.log_rule(), limit.machine(anchor)) {
             (Some(rule), _) => {
                 let before = before(&|since| since.after(rule.window()));
-                Home::Logs(Box::new(Logs::new(rule, table.memory(), among, salt.0, before)))
+                Home::Logs(Box::new(Logs::new(rule, table.memory(), among, salt, before)))
             }
             (None, Some(machine)) if !machine.is_unlimited() => {
                 let before = before(&|since| machine.rested_by(since));
-                Home::Table(Box::new(Counter::new(table, machine, among, salt.0, before)))
+                let salt = beside.unwrap_or(salt);
+                Home::Table(Box::new(Counter::new(table, machine, among, salt, before)))
             }
             (None, _) => Home::Unlimited,
         };

@@ -74,24 +74,28 @@ impl Counted {
         let (tiers, overrides) = (making.tiers(rule), old.map(|old| old.overrides()));
         let own = |(at, limit): (usize, &Limit)| {
             let same = old.and_then(|old| old.of_tier(rule, &tiers, at));
-            (Box::new(limit.clone()), making.next(limit, same, old))
+            (Box::new(limit.clone()), making.next(limit, same, old, None))
         };
-        let overriding = |limit: &Limit| {
+        let mut all: Vec<Kept> = limits.iter().enumerate().map(own).collect();
+        for (at, limit) in rule.override_limits().iter().enumerate() {
             let same = overrides.as_ref().and_then(|old| old.get(&limit.to_string()).copied());
-            (Box::new(limit.clone()), making.next(limit, same, old))
-        };
-        let own = limits.iter().enumerate().map(own);
-        let all = own.chain(rule.override_limits().iter().map(overriding)).collect();
+            // A key has the limit of its override or the rule's own. It stands in the same memory
+            // either way, which can be brought before it is known which: it is that of the first
+            // tier, because a key may come with several.
+            let beside = all.get(at % rule.limits_per_tier()).map(|(_, own)| &**own);
+            let counters = making.next(limit, same, old, beside);
+            all.push((Box::new(limit.clone()), counters));
+        }
         Ok(Self {
             key: rule.key().into(),
             per_tier: rule.limits_per_tier(),
-            limits: all,
+            limits: all.into(),
             own: limits.len(),
             overridden: making.overridden(rule),
             blocks: rule.block_limit().map(|limit| {
                 let same = old.and_then(|old| old.blocks.as_ref());
                 let past = same.map(|(_, blocks)| blocks);
-                (Box::new(limit.clone()), making.next(limit, same, past))
+                (Box::new(limit.clone()), making.next(limit, same, past, None))
             }),
             slots: making.slots(rule, old)?,
             tiers,
@@ -134,7 +138,8 @@ impl Counted {
     /// The counters for a request with this key, unless the key has a limit of its own.
     #[inline]
     pub(super) fn counters(&self, rule: &Rule, facts: &Facts<'_>) -> &Arc<Counters> {
-        &self.limits[rule.limit_of(facts, None)].1
+        let number = if self.own == 1 { 0 } else { rule.limit_of(facts, None) };
+        &self.limits[number].1
     }
 
     /// Whether keys may have limits of their own.
@@ -177,19 +182,27 @@ impl Counted {
 }
 
 impl<C: Clock> Making<'_, C> {
-    /// The counters for a limit: those of the same limit, or new ones that go on from the past.
+    /// The counters for a limit: those of the same limit, or new ones that go on from the past,
+    /// beside others.
     fn next<P: Past + 'static>(
         &self,
         limit: &Limit,
         same: Option<&Kept>,
         past: Option<&Arc<P>>,
+        beside: Option<&Counters>,
     ) -> Arc<Counters> {
         if let Some((_, counters)) = same.filter(|(known, _)| **known == *limit) {
             return Arc::clone(counters);
         }
         let Engine { table, seed, .. } = self.engine;
-        let salt = seed.salt(self.engine.next_salt());
-        let builder = Counters::builder(table, limit, self.now, salt).among(self.among);
+        let next = self.engine.next_salt();
+        let mut builder =
+            Counters::builder(table, limit, self.now, seed.salt(next)).among(self.among);
+        if let Some(beside) = beside {
+            // No two counters of an engine have the same number within two thousand million.
+            let number = 1 + next % (u64::from(u32::MAX / 2) - 1);
+            builder = builder.beside(beside, number as u32);
+        }
         Arc::new(match past {
             Some(past) => {
                 let past: Arc<P> = Arc::clone(past);

@@ -69,15 +69,12 @@ impl<C: Clock> Engine<C> {
         let facts = Facts::new(rules, &request, geo.as_ref().map(|geo| &***geo));
         let mut all: Each<Met<'_>> = Each::new();
         rules.each_matching(&facts, |number, rule| {
-            // While its own memory is under way, that of the one before has come.
-            if let Some(before) = all.last_mut() {
-                before.resolve(&facts);
-            }
             // A request that lacks a part of the key does not meet the rule.
             let Some(key) = key_hash(rule, &facts, &self.seed) else { return };
             let counted = &**active.counted(number);
             let counters = counted.counters(rule, &facts);
-            // Most keys have no limit of their own.
+            // A key that has a limit of its own stands in the same memory. Which it has is found out
+            // when that of all rules is under way.
             counters.prefetch(key);
             counted.prefetch(key);
             let spending = Spending { counters, key, cost: facts.cost(rule) };
@@ -85,8 +82,8 @@ impl<C: Clock> Engine<C> {
             // There are at most 100,000 rules.
             said.rules.push(number as u32);
         });
-        if let Some(last) = all.last_mut() {
-            last.resolve(&facts);
+        for met in &mut all {
+            met.resolve(&facts);
         }
         match active.has_only_rates() {
             true => self.ask_rates(&all, intent, said),
