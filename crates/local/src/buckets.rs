@@ -7,7 +7,7 @@ use tollgate_core::{CommonBucket, Decision, Tick};
 use crate::clock::Clock;
 use crate::counter::Counter;
 use crate::counters::Pressure;
-use crate::key::KeyHash;
+use crate::key::{KeyHash, Salt};
 use crate::table::Table;
 
 /// Keys whose limit is said anew by every request, as in Redis's `CL.THROTTLE`. What a key has
@@ -73,7 +73,7 @@ impl Buckets {
     pub fn new(table: &Arc<Table>, salt: KeyHash) -> Self {
         // Who has more of this left is the sooner at rest, under whatever limit.
         let longest = CommonBucket::LONGEST.machine();
-        Self { counter: Box::new(Counter::new(table, longest, 1, salt.0, None)) }
+        Self { counter: Box::new(Counter::new(table, longest, 1, Salt::new(salt), None)) }
     }
 
     /// Spends `cost` from the key's bucket, of the size and the rate that `bucket` says, if that

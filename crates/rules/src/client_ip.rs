@@ -150,10 +150,19 @@ impl ClientIp {
     /// assert_eq!(client_ip.of(&request), None);
     /// # Ok::<(), tollgate_rules::NetworksError>(())
     /// ```
+    #[inline]
     pub fn of(&self, request: &Request<'_>) -> Option<IpAddr> {
         let peer = request.peer_address()?.to_canonical();
+        match self.trusted_proxies.is_empty() {
+            true => Some(peer),
+            false => Some(self.behind(peer, request)),
+        }
+    }
+
+    /// Who stands behind the peer, if that is a proxy.
+    fn behind(&self, peer: IpAddr, request: &Request<'_>) -> IpAddr {
         if !self.trusted_proxies.contains(peer) {
-            return Some(peer);
+            return peer;
         }
         let mut lines = request.all_headers(self.header.name()).rev();
         let farther: fn(&str) -> Option<IpAddr> = match self.header {
@@ -161,7 +170,7 @@ impl ClientIp {
             ClientHeader::Forwarded => hops::forwarded_for,
             ClientHeader::Single(_) => {
                 let address = lines.next().and_then(|line| hops::address(line.trim_ascii()));
-                return Some(address.unwrap_or(peer));
+                return address.unwrap_or(peer);
             }
         };
         let elements = lines.flat_map(|line| hops::elements(line, b','));
@@ -172,7 +181,7 @@ impl ClientIp {
                 break;
             }
         }
-        Some(client)
+        client
     }
 
     /// Whether the word of this peer is believed.
@@ -203,6 +212,7 @@ impl ClientIp {
     /// assert_eq!(counted("192.0.2.7"), "192.0.2.7");
     /// assert_eq!(counted("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
     /// ```
+    #[inline]
     pub fn counted(&self, ip: IpAddr) -> IpAddr {
         match ip.to_canonical() {
             IpAddr::V6(ip) => IpAddr::V6(first_bits_v6(ip, self.ipv6_host)),

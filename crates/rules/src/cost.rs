@@ -159,6 +159,7 @@ impl Cost {
     }
 
     /// The most that a request can cost, if the rule alone says.
+    #[inline]
     pub(crate) const fn largest(&self) -> Option<u64> {
         match &self.kind {
             Kind::Fixed(cost) => Some(*cost),

@@ -155,6 +155,7 @@ impl<'a> Facts<'a> {
     /// assert!(Facts::new(&set, &request, None).client_ip().is_some());
     /// # Ok::<(), tollgate_rules::LoadError>(())
     /// ```
+    #[inline]
     pub fn client_ip(&self) -> Option<IpAddr> {
         if let Some(known) = self.ip.get() {
             return known;
@@ -162,6 +163,37 @@ impl<'a> Facts<'a> {
         let ip = self.set.client_ip().of(self.request);
         self.ip.set(Some(ip));
         ip
+    }
+
+    /// The part of that address that is [counted by](ClientIp::counted).
+    ///
+    /// ```
+    /// # use tollgate_rules::{Facts, Request, RuleSet};
+    /// # let set = RuleSet::parse("rules: []")?;
+    /// let request = Request::new("GET", "/").peer("2001:db8::1".parse().expect("an address"));
+    /// let counted = Facts::new(&set, &request, None).counted_ip().expect("there is a peer");
+    /// assert_eq!(counted.to_string(), "2001:db8::");
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    #[inline]
+    pub fn counted_ip(&self) -> Option<IpAddr> {
+        self.client_ip().map(|ip| self.set.client_ip().counted(ip))
+    }
+
+    /// What the caller says under this name, if it is not empty: nothing is counted by an empty
+    /// name, which is what is sent when there is none.
+    ///
+    /// ```
+    /// # use tollgate_rules::{Facts, Request, RuleSet};
+    /// # let set = RuleSet::parse("rules: []")?;
+    /// let request = Request::new("GET", "/").attributes(&[("user", "alice"), ("account", "")]);
+    /// let facts = Facts::new(&set, &request, None);
+    /// assert_eq!((facts.given("user"), facts.given("account")), (Some("alice"), None));
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    #[inline]
+    pub fn given(&self, name: &str) -> Option<&'a str> {
+        self.request.attribute(name).filter(|text| !text.is_empty())
     }
 
     /// The tier of the request: its place in the list of tiers, 0 if there are none.
@@ -217,15 +249,23 @@ impl<'a> Facts<'a> {
     /// ```
     #[inline]
     pub fn cost(&self, rule: &Rule) -> u64 {
-        let cost = match rule.cost().of(self) {
+        let cost = match rule.cost().largest() {
+            Some(fixed) => fixed,
+            None => self.cost_of_request(rule),
+        };
+        cost.saturating_mul(self.request.counts())
+    }
+
+    #[inline(never)]
+    fn cost_of_request(&self, rule: &Rule) -> u64 {
+        match rule.cost().of(self) {
             Ok(cost) => cost,
             Err(error) if error.refuses() => u64::MAX,
             Err(_) => {
                 self.fail();
                 rule.cost().unknown()
             }
-        };
-        cost.saturating_mul(self.request.counts())
+        }
     }
 
     /// The tier of the request by name, if there are tiers.
@@ -274,14 +314,14 @@ impl<'a> Facts<'a> {
     pub(crate) fn plain_value(&self, attribute: &Attribute) -> Option<Value<'a>> {
         let request = self.request;
         let text = match attribute {
-            Attribute::Given(name) => request.attribute(name),
+            Attribute::Given(name) => return self.given(name).map(Value::Text),
             Attribute::Header(name) => request.header(name),
             Attribute::Query(name) => request.query_parameter(name),
             Attribute::Method => Some(request.method()),
             Attribute::Host => Some(request.host_name()),
             Attribute::Path => Some(request.path()),
             Attribute::Tier => self.tier_name(),
-            Attribute::Ip => return self.client_ip().map(|ip| Value::Ip(self.counted(ip))),
+            Attribute::Ip => return self.counted_ip().map(Value::Ip),
             Attribute::IpPrefix(bits) => {
                 return self.client_ip().map(|ip| Value::Ip(ClientIp::prefix(ip, *bits)));
             }
@@ -289,11 +329,6 @@ impl<'a> Facts<'a> {
             Attribute::Country => return self.geo?.country(self.client_ip()?).map(Value::Country),
             Attribute::PathParameter(_) => None,
         };
-        // Nothing is counted by an empty name: that is what is sent when there is none.
         text.filter(|text| !text.is_empty()).map(Value::Text)
-    }
-
-    fn counted(&self, ip: IpAddr) -> IpAddr {
-        self.set.client_ip().counted(ip)
     }
 }

@@ -13,6 +13,7 @@ use crate::attribute::Attribute;
 use crate::facts::{Facts, Value};
 use crate::matching::{Matching, Pattern};
 use crate::path::{PathPattern, Segment, Segments, segments};
+use crate::short::{hash, same};
 
 /// Numbers of rules.
 pub(crate) type Candidates = SmallVec<[u32; 16]>;
@@ -58,7 +59,7 @@ impl Index {
 
     /// The rules that may be about the request, in the order of the file.
     pub(crate) fn candidates(&self, facts: &Facts<'_>, found: &mut Candidates) {
-        found.extend(self.always.iter().copied());
+        push_all(&self.always, 0, found);
         self.paths.find(facts.request().path(), found);
         for values in &self.values {
             values.find(facts, found);
@@ -74,11 +75,25 @@ pub(crate) const BY_PATH: u32 = 1 << 31;
 #[inline]
 fn sort(found: &mut Candidates) {
     let number = |candidate: &u32| candidate & !BY_PATH;
-    if !found.is_sorted_by(|a, b| number(a) < number(b)) {
+    if found.len() > FEW {
         found.sort_unstable_by_key(number);
+    } else {
+        let found = found.as_mut_slice();
+        for end in 1..found.len() {
+            let mut at = end;
+            while at > 0 && number(&found[at - 1]) > number(&found[at]) {
+                found.swap(at - 1, at);
+                at -= 1;
+            }
+        }
+    }
+    if !found.is_sorted_by(|a, b| number(a) < number(b)) {
         found.dedup_by_key(|candidate| number(candidate));
     }
 }
+
+/// So many are put in order faster in the plainest way.
+const FEW: usize = 16;
 
 /// What a rule is filed under.
 enum Filed<'r> {
@@ -154,9 +169,9 @@ impl Values {
 
     fn insert(&mut self, value: &str, rule: u32) {
         let entry = self.table.entry(
-            hash(0, value),
+            hash(0, value.as_bytes()),
             |(known, _)| **known == *value,
-            |(known, _)| hash(0, known),
+            |(known, _)| hash(0, known.as_bytes()),
         );
         let rules = entry.or_insert_with(|| (value.into(), Vec::new())).into_mut();
         rules.1.push(rule);
@@ -164,9 +179,17 @@ impl Values {
 
     #[inline]
     fn find(&self, facts: &Facts<'_>, found: &mut Candidates) {
-        let Some(Value::Text(value)) = facts.plain_value(&self.attribute) else { return };
-        if let Some((_, rules)) = self.table.find(hash(0, value), |(known, _)| **known == *value) {
-            found.extend(rules.iter().copied());
+        let value = match &self.attribute {
+            Attribute::Given(name) => facts.given(name),
+            other => match facts.plain_value(other) {
+                Some(Value::Text(value)) => Some(value),
+                _ => None,
+            },
+        };
+        let Some(value) = value.map(str::as_bytes) else { return };
+        let is_it = |(known, _): &(Box<str>, Vec<u32>)| same(known.as_bytes(), value);
+        if let Some((_, rules)) = self.table.find(hash(0, value), is_it) {
+            push_all(rules, 0, found);
         }
     }
 }
@@ -217,15 +240,15 @@ impl Trie {
     }
 
     fn child(&mut self, parent: u32, text: &str) -> u32 {
-        if let Some(child) = self.look(parent, text) {
+        if let Some(child) = self.look(parent, text.as_bytes()) {
             return child;
         }
         let child = self.add(parent, text);
         self.nodes[parent as usize].has_children = true;
         let Self { nodes, children } = self;
-        children.insert_unique(hash(parent, text), child, |known| {
+        children.insert_unique(hash(parent, text.as_bytes()), child, |known| {
             let known = &nodes[*known as usize];
-            hash(known.parent, &known.text)
+            hash(known.parent, known.text.as_bytes())
         });
         child
     }
@@ -237,10 +260,10 @@ impl Trie {
     }
 
     #[inline]
-    fn look(&self, parent: u32, text: &str) -> Option<u32> {
+    fn look(&self, parent: u32, text: &[u8]) -> Option<u32> {
         let is_it = |known: &u32| {
             let known = &self.nodes[*known as usize];
-            known.parent == parent && *known.text == *text
+            known.parent == parent && same(known.text.as_bytes(), text)
         };
         self.children.find(hash(parent, text), is_it).copied()
     }
@@ -256,9 +279,9 @@ impl Trie {
     fn walk(&self, mut node: u32, mut path: Segments<'_>, found: &mut Candidates) {
         loop {
             let branch = &self.nodes[node as usize];
-            push_all(&branch.below, found);
+            push_all(&branch.below, BY_PATH, found);
             let Some(segment) = path.next() else {
-                return push_all(&branch.here, found);
+                return push_all(&branch.here, BY_PATH, found);
             };
             if let Some(any) = branch.any {
                 self.walk(any, path.clone(), found);
@@ -273,9 +296,9 @@ impl Trie {
 }
 
 #[inline]
-fn push_all(rules: &[u32], found: &mut Candidates) {
+fn push_all(rules: &[u32], mark: u32, found: &mut Candidates) {
     for rule in rules {
-        found.push(rule | BY_PATH);
+        found.push(rule | mark);
     }
 }
 
@@ -283,19 +306,4 @@ impl Branch {
     fn is_empty(&self) -> bool {
         self.here.is_empty() && self.below.is_empty()
     }
-}
-
-/// A quick hash. The rules choose what is in the table, not the requests, so there is nothing to
-/// be aimed at.
-#[inline(always)]
-fn hash(parent: u32, text: &str) -> u64 {
-    const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
-    let mix = |sum: u64, word: u64| (sum.rotate_left(23) ^ word).wrapping_mul(FACTOR);
-    let (words, rest) = text.as_bytes().as_chunks::<8>();
-    let start = mix(u64::from(parent), text.len() as u64);
-    let sum = words.iter().fold(start, |sum, word| mix(sum, u64::from_le_bytes(*word)));
-    let last = rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-    let sum = mix(sum, last);
-    // Tables look at the uppermost and the lowest bits.
-    sum ^ sum >> 32
 }

@@ -54,6 +54,7 @@ mod rule_file;
 mod rule_set;
 mod schema;
 mod settings;
+mod short;
 mod source;
 mod tiered;
 mod tiers;

@@ -25,8 +25,8 @@ pub(crate) struct Matching {
     pub(crate) others: Box<[(Attribute, Box<[Pattern]>)]>,
     /// What the rest cannot say.
     pub(crate) when: Option<Condition>,
-    /// Whether nothing but these is asked for, as of most rules.
-    asks_path_and_method_alone: bool,
+    /// Whether more is asked for than the path and the method, which most rules do not.
+    asks_more: bool,
 }
 
 /// Text, or how it begins or ends.
@@ -55,9 +55,9 @@ impl Matching {
     /// Whether the request fits. Of rules that were found by their path that is known already.
     #[inline]
     pub(crate) fn fits(&self, facts: &Facts<'_>, by_path: bool) -> bool {
-        match by_path && self.asks_path_and_method_alone {
-            true => self.fits_method(facts.request().method()),
-            false => self.mismatch(facts).is_none(),
+        match self.asks_more || !(by_path || self.paths.is_empty()) {
+            true => self.mismatch(facts).is_none(),
+            false => self.fits_method(facts.request().method()),
         }
     }
 
@@ -259,7 +259,7 @@ impl Matching {
         }
         matching.others = others.into();
         let simple = |field: &Field| matches!(field.name.as_str(), "path" | "method");
-        matching.asks_path_and_method_alone = fields.iter().all(simple);
+        matching.asks_more = !fields.iter().all(simple);
         Some(matching)
     }
 

@@ -45,19 +45,49 @@ pub(crate) fn bare_path(path: &str) -> &str {
     }
 }
 
-/// Most paths are. The star is what `OPTIONS *` asks about: the server as a whole.
-#[inline]
-pub(crate) fn is_normal(path: &str) -> bool {
-    let mut before = 0;
-    let odd = path.bytes().any(|byte| {
-        let odd = !byte.is_ascii_graphic()
-            || matches!(byte, b'%' | b';')
-            || (before == b'/' && matches!(byte, b'/' | b'.'));
-        before = byte;
-        odd
-    });
-    !odd && (path.starts_with('/') || path == "*")
+/// Where the path of a target ends, at a query or a fragment, and whether it is in its usual form up
+/// to there, as most are. Both are found in one go over the bytes. The star is what `OPTIONS *` asks
+/// about: the server as a whole.
+#[inline(never)]
+pub(crate) fn scan_path(target: &str) -> (usize, bool) {
+    let (mut odd, mut before, mut end) = (0, 0, 0);
+    for byte in target.as_bytes() {
+        let kind = KINDS[usize::from(*byte)];
+        if kind & ENDS != 0 {
+            break;
+        }
+        odd |= kind & (before | ODD);
+        before = kind << 1;
+        end += 1;
+    }
+    let begins =
+        target.starts_with('/') || target.as_bytes().first_chunk() == Some(b"*") && end == 1;
+    (end, odd & (ODD | ODD_BEHIND_SLASH) == 0 && begins)
 }
+
+/// What is never in a path in its usual form.
+const ODD: u8 = 1;
+const SLASH: u8 = 2;
+/// What may be odd behind a slash: `//`, `/.` and `/..`.
+const ODD_BEHIND_SLASH: u8 = SLASH << 1;
+const ENDS: u8 = 8;
+
+const KINDS: [u8; 256] = {
+    let mut kinds = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        kinds[byte] = match byte as u8 {
+            b'?' | b'#' => ENDS,
+            b'/' => SLASH | ODD_BEHIND_SLASH,
+            b'.' => ODD_BEHIND_SLASH,
+            b'%' | b';' => ODD,
+            byte if byte.is_ascii_graphic() => 0,
+            _ => ODD,
+        };
+        byte += 1;
+    }
+    kinds
+};
 
 /// Appends the path to what is there.
 pub(crate) fn write_normal(path: &str, normal: &mut String) {

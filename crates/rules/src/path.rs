@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::normal::write_segment;
+use crate::short::same;
 
 /// A pattern that the path of a request fits or does not.
 ///
@@ -118,7 +119,7 @@ impl PathPattern {
             |segment: &Segment| matches!(segment, Segment::Parameter(own) if **own == *name);
         let index = self.segments.iter().position(is_it)?;
         self.values(path)?;
-        segments(path).nth(index)
+        texts(path).nth(index)
     }
 
     /// The names of all parameters, in order.
@@ -157,7 +158,7 @@ impl PathPattern {
         for segment in &self.segments {
             let value = given.next()?;
             match segment {
-                Segment::Text(text) if **text != *value => return None,
+                Segment::Text(text) if !same(text.as_bytes(), value) => return None,
                 _ => {}
             }
         }
@@ -166,30 +167,34 @@ impl PathPattern {
 }
 
 /// The segments of a path. Empty ones do not count: `//v1/` is `/v1`, as it is for most servers.
+fn texts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|segment| !segment.is_empty())
+}
+
+/// The same in bytes, for whoever goes through the paths of all requests.
 #[inline]
 pub(crate) const fn segments(path: &str) -> Segments<'_> {
-    Segments { rest: path }
+    Segments { rest: path.as_bytes() }
 }
 
 /// See [`segments`]. Paths are short: a plain loop is faster than a search made for long texts.
 #[derive(Clone)]
 pub(crate) struct Segments<'a> {
-    rest: &'a str,
+    rest: &'a [u8],
 }
 
 impl<'a> Iterator for Segments<'a> {
-    type Item = &'a str;
+    type Item = &'a [u8];
 
     #[inline]
-    fn next(&mut self) -> Option<&'a str> {
-        let bytes = self.rest.as_bytes();
-        let start = bytes.iter().position(|byte| *byte != b'/')?;
-        let len = bytes[start..].iter().position(|byte| *byte == b'/');
-        let end = len.map_or(bytes.len(), |len| start + len);
-        // Slashes are whole characters, so this cuts between characters.
-        let segment = &self.rest[start..end];
-        self.rest = &self.rest[end..];
-        Some(segment)
+    fn next(&mut self) -> Option<&'a [u8]> {
+        while let [b'/', rest @ ..] = self.rest {
+            self.rest = rest;
+        }
+        let end = self.rest.iter().position(|byte| *byte == b'/').unwrap_or(self.rest.len());
+        let (segment, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        (!segment.is_empty()).then_some(segment)
     }
 }
 
@@ -204,7 +209,7 @@ impl FromStr for PathPattern {
             return Err(PathError::Foreign { character });
         }
         let mut pattern = Self { segments: Vec::new(), open_ended: false };
-        for segment in segments(text) {
+        for segment in texts(text) {
             if pattern.open_ended {
                 return Err(PathError::InnerRest);
             }

@@ -1,9 +1,10 @@
 //! What is decided about.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::normal::{bare_host, bare_path, is_normal, split_host, write_normal, write_query};
+use crate::normal::{bare_host, bare_path, scan_path, split_host, write_normal, write_query};
+use crate::short::same;
 
 /// A request as far as its caller knows it. It borrows everything, so it costs nothing to make.
 ///
@@ -24,13 +25,24 @@ pub struct Request<'a> {
     method: &'a str,
     host: &'a str,
     path: &'a str,
+    /// Whether it is in its usual form, but for slashes at its end.
+    path_is_normal: bool,
     query: &'a str,
     /// Nothing in it is decoded twice.
     query_is_decoded: bool,
-    peer: Option<IpAddr>,
+    peer: Peer,
     cost: u64,
     headers: &'a [(&'a str, &'a str)],
     attributes: &'a [(&'a str, &'a str)],
+}
+
+/// An address in whole words: one in bytes stands where it happens to, and is copied from there and
+/// back piece by piece, each time it is looked at.
+#[derive(Clone, Copy)]
+enum Peer {
+    Unknown,
+    V4(u32),
+    V6(u64, u64),
 }
 
 impl<'a> Request<'a> {
@@ -44,28 +56,25 @@ impl<'a> Request<'a> {
     /// let whole = Request::new("GET", "http://example.com/a?b=c#d");
     /// assert_eq!((whole.host_name(), whole.path(), whole.query()), ("example.com", "/a", "b=c"));
     /// ```
+    #[inline]
     pub fn new(method: &'a str, target: &'a str) -> Self {
         let (host, target) = match target.as_bytes().first() {
             Some(b'/') => ("", target),
             _ => split_host(target),
         };
-        // A plain loop: targets are short.
-        let (path, query) = match target.bytes().position(|byte| matches!(byte, b'?' | b'#')) {
-            Some(at) if target.as_bytes()[at] == b'?' => {
-                let query = &target[at + 1..];
-                let end = query.bytes().position(|byte| byte == b'#').unwrap_or(query.len());
-                (&target[..at], &query[..end])
-            }
-            Some(at) => (&target[..at], ""),
-            None => (target, ""),
+        let (end, path_is_normal) = scan_path(target);
+        let (path, query) = match end < target.len() {
+            true => split_query(target, end),
+            false => (target, ""),
         };
         Self {
             method,
             host,
             path,
+            path_is_normal,
             query,
             query_is_decoded: false,
-            peer: None,
+            peer: Peer::Unknown,
             cost: 1,
             headers: &[],
             attributes: &[],
@@ -81,6 +90,7 @@ impl<'a> Request<'a> {
     /// assert_eq!(Request::new("GET", "http://a.com/").host("").host_name(), "a.com");
     /// ```
     #[must_use]
+    #[inline]
     pub const fn host(mut self, host: &'a str) -> Self {
         if !host.is_empty() {
             self.host = host;
@@ -96,8 +106,15 @@ impl<'a> Request<'a> {
     /// assert_eq!(Request::new("GET", "/").peer(peer).peer_address(), Some(peer));
     /// ```
     #[must_use]
+    #[inline]
     pub const fn peer(mut self, peer: IpAddr) -> Self {
-        self.peer = Some(peer);
+        self.peer = match peer {
+            IpAddr::V4(peer) => Peer::V4(peer.to_bits()),
+            IpAddr::V6(peer) => {
+                let bits = peer.to_bits();
+                Peer::V6((bits >> 64) as u64, bits as u64)
+            }
+        };
         self
     }
 
@@ -128,6 +145,7 @@ impl<'a> Request<'a> {
     /// assert_eq!(request.all_headers("VIA").collect::<Vec<_>>(), ["a", "b"]);
     /// ```
     #[must_use]
+    #[inline]
     pub const fn headers(mut self, headers: &'a [(&'a str, &'a str)]) -> Self {
         self.headers = headers;
         self
@@ -142,6 +160,7 @@ impl<'a> Request<'a> {
     /// assert_eq!(request.attribute("account"), Some("acme"));
     /// ```
     #[must_use]
+    #[inline]
     pub const fn attributes(mut self, attributes: &'a [(&'a str, &'a str)]) -> Self {
         self.attributes = attributes;
         self
@@ -177,14 +196,14 @@ impl<'a> Request<'a> {
         let bare = Self {
             host: bare_host(self.host),
             path: bare_path(self.path),
+            path_is_normal: true,
             query_is_decoded: true,
             ..*self
         };
         let host = bare.host.bytes().any(|byte| byte.is_ascii_uppercase());
         let method = self.method.bytes().any(|byte| byte.is_ascii_lowercase());
-        let path = !is_normal(bare.path);
-        let query =
-            !self.query_is_decoded && self.query.bytes().any(|byte| matches!(byte, b'%' | b'+'));
+        let path = !self.path_is_normal && !scan_path(bare.path).1;
+        let query = self.query_is_encoded();
         if !(host || method || path || query) {
             return bare;
         }
@@ -214,6 +233,31 @@ impl<'a> Request<'a> {
             query: if query { &room[path_end..] } else { self.query },
             ..bare
         }
+    }
+
+    /// Whether it is in its [usual form](Self::normal) already, as most requests are.
+    ///
+    /// ```
+    /// # use tollgate_rules::Request;
+    /// assert!(Request::new("GET", "/v1/items?a=b").host("example.com").is_normal());
+    /// assert!(!Request::new("get", "/").is_normal() && !Request::new("GET", "/a/").is_normal());
+    /// ```
+    #[inline]
+    pub fn is_normal(&self) -> bool {
+        self.path_is_normal
+            && (!self.path.ends_with('/') || self.path == "/")
+            && !self.method.bytes().any(|byte| byte.is_ascii_lowercase())
+            && (self.host.is_empty() || self.host_is_normal())
+            && (self.query.is_empty() || !self.query_is_encoded())
+    }
+
+    fn host_is_normal(&self) -> bool {
+        bare_host(self.host).len() == self.host.len()
+            && !self.host.bytes().any(|byte| byte.is_ascii_uppercase())
+    }
+
+    fn query_is_encoded(&self) -> bool {
+        !self.query_is_decoded && self.query.bytes().any(|byte| matches!(byte, b'%' | b'+'))
     }
 
     /// The method.
@@ -272,8 +316,16 @@ impl<'a> Request<'a> {
     /// # use tollgate_rules::Request;
     /// assert_eq!(Request::new("GET", "/").peer_address(), None);
     /// ```
+    #[inline]
     pub const fn peer_address(&self) -> Option<IpAddr> {
-        self.peer
+        match self.peer {
+            Peer::Unknown => None,
+            Peer::V4(bits) => Some(IpAddr::V4(Ipv4Addr::from_bits(bits))),
+            Peer::V6(upper, lower) => {
+                let bits = (upper as u128) << 64 | lower as u128;
+                Some(IpAddr::V6(Ipv6Addr::from_bits(bits)))
+            }
+        }
     }
 
     /// The first header of this name.
@@ -304,8 +356,10 @@ impl<'a> Request<'a> {
     /// # use tollgate_rules::Request;
     /// assert_eq!(Request::new("GET", "/").attribute("user"), None);
     /// ```
+    #[inline]
     pub fn attribute(&self, name: &str) -> Option<&'a str> {
-        self.attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+        let is_it = |(known, _): &&(&str, &str)| same(known.as_bytes(), name.as_bytes());
+        self.attributes.iter().find(is_it).map(|(_, value)| *value)
     }
 
     /// A parameter of the query, the first if there are several of this name. It is decoded in
@@ -344,6 +398,13 @@ impl<'a> Request<'a> {
     }
 }
 
+/// What is before this place, and what is behind the question mark that is there, if one is.
+fn split_query(target: &str, at: usize) -> (&str, &str) {
+    let (path, rest) = target.split_at(at);
+    let query = rest.strip_prefix('?').unwrap_or("");
+    (path, query.split_once('#').map_or(query, |(query, _)| query))
+}
+
 /// Headers and attributes by name alone: their values may be secrets.
 impl fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -353,7 +414,7 @@ impl fmt::Debug for Request<'_> {
             .field("method", &self.method)
             .field("host", &self.host)
             .field("path", &self.path)
-            .field("peer", &self.peer)
+            .field("peer", &self.peer_address())
             .field("headers", &headers)
             .field("attributes", &attributes)
             .finish_non_exhaustive()
@@ -521,6 +582,16 @@ mod tests {
             let twice = once.normal(&mut again);
             prop_assert_eq!((once.method(), once.path()), (twice.method(), twice.path()));
             prop_assert_eq!(once.query(), twice.query());
+            let request = Request::new(&method, &target).host(&host);
+            let all = |request: &Request<'_>| {
+                let Request { method, host, path, query, .. } = *request;
+                [method, host, path, query].map(str::to_owned)
+            };
+            // Of a query that is no longer encoded nobody sees that it is decoded.
+            prop_assert_eq!(request.is_normal(), all(&request) == all(&once) && !request.query_is_encoded());
+            // What is cut off from a host that is none can leave another that is none.
+            let without_host = Request { host: "", ..once };
+            prop_assert!(without_host.is_normal());
         }
 
         #[test]

@@ -63,10 +63,17 @@ impl<C: Clock> Engine<C> {
 
     fn ask(&self, active: &Active, request: &Request<'_>, intent: Intent, said: &mut Said) {
         let rules = active.rules();
-        let mut room = String::new();
-        let request = request.normal(&mut room);
+        let (mut room, normal);
+        let request = match request.is_normal() {
+            true => request,
+            false => {
+                room = String::new();
+                normal = request.normal(&mut room);
+                &normal
+            }
+        };
         let geo = active.geo().map(ArcSwap::load);
-        let facts = Facts::new(rules, &request, geo.as_ref().map(|geo| &***geo));
+        let facts = Facts::new(rules, request, geo.as_ref().map(|geo| &***geo));
         let mut all: Each<Met<'_>> = Each::new();
         rules.each_matching(&facts, |number, rule| {
             // A request that lacks a part of the key does not meet the rule.
@@ -130,11 +137,15 @@ impl<C: Clock> Engine<C> {
 
 impl Met<'_> {
     /// Finds out whether the key has a limit of its own.
-    #[inline]
+    #[inline(always)]
     pub(super) fn resolve(&mut self, facts: &Facts<'_>) {
-        if !self.counted.has_overrides() {
-            return;
+        if self.counted.has_overrides() {
+            self.override_limit(facts);
         }
+    }
+
+    #[inline]
+    fn override_limit(&mut self, facts: &Facts<'_>) {
         if let Some(own) = self.counted.overridden(self.rule, facts, self.spending.key) {
             self.spending.counters = own;
             own.prefetch(self.spending.key);

@@ -17,8 +17,14 @@ pub(super) fn key_hash(rule: &Rule, facts: &Facts<'_>, seed: &Seed) -> Option<Ke
 
 #[inline(always)]
 fn part_hash(rule: &Rule, part: &Attribute, facts: &Facts<'_>, seed: &Seed) -> Option<KeyHash> {
-    if let Some(value) = rule.key_value(part, facts) {
-        return Some(hash(value, seed));
+    // What most keys are made of need not be wrapped up to be hashed.
+    let known = match part {
+        Attribute::Given(name) => facts.given(name).map(|text| text.hash(seed)),
+        Attribute::Ip => facts.counted_ip().map(|ip| ip.hash(seed)),
+        _ => rule.key_value(part, facts).map(|value| hash(value, seed)),
+    };
+    if known.is_some() {
+        return known;
     }
     // Nobody can call himself what those without a name are called.
     Some(seed.both(().hash(seed), hash(rule.value_instead(facts)?, seed)))
