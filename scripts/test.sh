@@ -24,6 +24,7 @@ readonly python_software=(
     redis==8.1.0
     urllib3==2.7.0
     http_sfv==0.9.9
+    prometheus_client==0.26.0
 )
 readonly node_software='{"private":true,"dependencies":{"redis":"6.3.1","ioredis":"6.0.0"}}'
 

@@ -227,7 +227,9 @@ impl Error {
             Self::Start(_) => {
                 format!("tollgate: {self}\nhelp: give the door another address, or `off`\n")
             }
-            Self::Admin(error) => format!("tollgate: {self}\nhelp: {}\n", error.remedy()),
+            Self::Admin(error) if !error.remedy().is_empty() => {
+                format!("tollgate: {self}\nhelp: {}\n", error.remedy())
+            }
             Self::Exists { .. } => format!("tollgate: {self}\nhelp: add `--force` to replace it\n"),
             Self::Usage { remedy, .. } => format!("tollgate: {self}\nhelp: {remedy}\n"),
             Self::Request { line, error } => {

@@ -69,7 +69,8 @@ impl AdminError {
             Self::Refused { status: StatusCode::PRECONDITION_FAILED, .. } => {
                 "somebody else was quicker: look at `tollgate rules show`, and push again"
             }
-            Self::Refused { .. } => "see what the server says",
+            // The server has said it.
+            Self::Refused { .. } => "",
             Self::BadToken => "see that the file, or TOLLGATE_ADMIN_TOKEN, has the token alone",
         }
     }

@@ -95,7 +95,7 @@ pub(crate) struct KeysReset {
     #[arg(required = true, value_name = "NAME=VALUE", value_parser = pair)]
     pub(crate) attributes: Vec<(String, String)>,
 
-    /// The rule whose counters are reset [default: all]
+    /// The rule whose counters are reset [default: all that count by what is named]
     #[arg(long)]
     pub(crate) rule: Option<String>,
 

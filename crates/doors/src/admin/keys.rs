@@ -1,6 +1,6 @@
 //! Keys: how they stand, which are the heaviest, and a new start for one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use tollgate::{HeavyKey, KeyState, Retry, Under};
@@ -19,11 +19,20 @@ pub(super) fn inspect(service: &Service, query: &str) -> Outcome<Answer> {
     Ok(good(&States { keys: states.iter().map(State::of).collect() }))
 }
 
-/// Gives a key everything back.
+/// Gives a key everything back: for one rule, or for all that count by something that was named.
 pub(super) fn reset(service: &Service, asked: &Reset) -> Outcome<Answer> {
     let pairs = asked.attributes.iter().map(|(name, value)| (&**name, &**value));
     let request = named::request(&service.rules(), pairs)?;
-    let reset = request.with(|request| service.engine().reset(request, asked.rule.as_deref()));
+    let reset = request.with(|request| {
+        let reset = |rule: &str| service.engine().reset(request, Some(rule));
+        if let Some(rule) = &asked.rule {
+            return reset(rule);
+        }
+        let states = service.engine().inspect(request);
+        let rules = states.iter().filter(|state| asked.is_about(state));
+        let rules: BTreeSet<_> = rules.map(|state| &*state.rule).collect();
+        rules.into_iter().map(reset).sum()
+    });
     let reset = reset.map_err(|error| not_found(&error.to_string()))?;
     tracing::info!(rule = asked.rule, counters = reset, "a key was reset");
     Ok(good(&Done { reset }))
@@ -53,6 +62,16 @@ pub(super) struct Reset {
     attributes: BTreeMap<String, String>,
     #[serde(default)]
     rule: Option<String>,
+}
+
+impl Reset {
+    /// Whether the key is of what was named. One that all requests share, or all of a method, is
+    /// not meant by whoever names a user.
+    fn is_about(&self, state: &KeyState) -> bool {
+        let named = |name: &str| self.attributes.contains_key(name);
+        let implied = |name: &str| matches!(name, "method" | "path" | "host");
+        state.key.iter().any(|(name, _)| named(name) || !implied(name))
+    }
 }
 
 #[derive(Debug, Serialize)]

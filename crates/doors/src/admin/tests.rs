@@ -65,6 +65,10 @@ fn a_key_is_looked_at_and_reset() {
         (200, serde_json::json!({"reset": 1}))
     );
     assert!(ask(&service));
+    let all = serde_json::from_str(r#"{"attributes":{"user":"alice"}}"#).unwrap();
+    assert_eq!(told(keys::reset(&service, &all)), (200, serde_json::json!({"reset": 1})));
+    let everybody = &told(keys::inspect(&service, "user=alice")).1["keys"][1];
+    assert_eq!(everybody["used"], 3, "what others have in common is not alice's");
     let unknown = serde_json::from_str(r#"{"attributes":{"user":"alice"},"rule":"per-usr"}"#);
     let (status, problem) = told(keys::reset(&service, &unknown.unwrap()));
     assert_eq!(status, 404);

@@ -1,11 +1,13 @@
 //! Processes that tests start, and that end with them.
 
+mod ask;
 mod client;
 mod gateway;
 mod process;
 mod server;
 mod tools;
 
+pub(crate) use ask::{exchange, run, run_command};
 pub(crate) use client::{Answer, Client};
 pub(crate) use gateway::Gateway;
 pub(crate) use process::{Process, free_port, until};

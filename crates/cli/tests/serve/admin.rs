@@ -1,0 +1,109 @@
+//! Who may run a server, and how it is told to end.
+
+use std::fs;
+use std::process::Command;
+
+use crate::support::{Server, exchange, free_port, run, run_command};
+
+const RULES: &str = "rules: [{ name: everybody, key: [], limit: 1/h }]";
+
+#[test]
+fn a_token_opens_the_door_and_nothing_else_does() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let token = folder.path().join("token");
+    fs::write(&token, "s3cret\n").unwrap();
+    let token = token.to_str().unwrap();
+    let server = Server::with(RULES, &["--admin-token-file", token]);
+    let refused = server.run(&["rules", "show"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.notes.contains("--token-file"), "{}", refused.notes);
+    assert_eq!(server.run(&["rules", "show", "--token-file", token]).code, 0);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    let admin = server.address("admin").to_string();
+    command.args(["keys", "top", "--server", &admin]).env("TOLLGATE_ADMIN_TOKEN", "s3cret");
+    assert_eq!(run_command(&mut command).code, 0);
+    let wrong = [("authorization", "Bearer s3cre")];
+    assert_eq!(exchange(server.address("admin"), "GET", "/v1/rules", &wrong, "").0, 401);
+    assert!(!server.process.output().join("\n").contains("s3cret"));
+}
+
+#[test]
+fn pages_in_a_browser_are_not_served() {
+    let server = Server::start(RULES);
+    let admin = server.address("admin");
+    let kill = r#"{"all":true}"#;
+    for headers in [
+        &[("origin", "http://evil.example")][..],
+        &[("host", "rebound.example")],
+        &[("sec-fetch-site", "cross-site")],
+    ] {
+        assert_eq!(exchange(admin, "POST", "/v1/kill", headers, kill).0, 403, "{headers:?}");
+    }
+    assert!(server.allows("{}") && !server.allows("{}"), "nothing was killed");
+    assert_eq!(exchange(admin, "POST", "/v1/kill", &[], kill).0, 200);
+}
+
+#[test]
+fn commands_reach_unix_sockets() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let socket = format!("unix:{}", folder.path().join("admin.sock").display());
+    let _server = Server::with(RULES, &["--admin", &socket]);
+    let shown = run(&["rules", "show", "--server", &socket]);
+    assert_eq!(shown.code, 0, "{}", shown.notes);
+    assert!(shown.out.contains("everybody"), "{}", shown.out);
+}
+
+#[test]
+fn the_level_of_the_log_changes() {
+    let server = Server::start(RULES);
+    assert_eq!(server.run(&["log-level"]).out, "the level of the log is info\n");
+    assert_eq!(server.run(&["log-level", "loud"]).code, 2);
+    let changed = server.run(&["log-level", "error", "--output", "json"]).json();
+    assert_eq!(changed["level"], "error");
+    while server.allows("{}") {}
+    assert!(
+        !server.process.output().iter().any(|line| line.contains("denied")),
+        "info is not shown"
+    );
+}
+
+#[test]
+fn it_drains_when_it_is_told_to() {
+    let mut server = Server::start(RULES);
+    assert_eq!(server.run(&["drain"]).code, 0, "it is answered first");
+    assert!(server.process.wait().success());
+}
+
+#[test]
+fn whoever_is_not_there_is_named_with_a_remedy() {
+    let nobody = format!("127.0.0.1:{}", free_port());
+    let ran = run(&["keys", "top", "--server", &nobody]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.notes.contains(&nobody) && ran.notes.contains("--server"), "{}", ran.notes);
+    let server = Server::start(RULES);
+    let another = server.address("status").to_string();
+    let ran = run(&["keys", "top", "--server", &another]);
+    assert_eq!(ran.code, 2, "{}", ran.out);
+}
+
+#[test]
+fn what_makes_no_sense_gets_a_problem() {
+    let server = Server::start(RULES);
+    let admin = server.address("admin");
+    for (method, target, body, status) in [
+        ("POST", "/v1/kill", "{", 400),
+        ("POST", "/v1/kill", "{}", 400),
+        ("POST", "/v1/kill", r#"{"all":true,"rule":"everybody"}"#, 400),
+        ("POST", "/v1/kill", r#"{"al":true}"#, 400),
+        ("POST", "/v1/kill", "\u{0}\u{1}", 400),
+        ("POST", "/v1/keys/reset", r#"{"attributes":{"usr":"a"}}"#, 400),
+        ("GET", "/v1/keys/top?n=1000000", "", 400),
+        ("GET", "/v1/keys?user=%ff%00", "", 200),
+        ("DELETE", "/v1/rules", "", 405),
+        ("GET", "/v1/nothing", "", 404),
+        ("PUT", "/v1/log-level", r#"{"level":"x\ny"}"#, 400),
+    ] {
+        let (got, body) = exchange(admin, method, target, &[], body);
+        assert_eq!(got, status, "{method} {target}: {body}");
+    }
+}
