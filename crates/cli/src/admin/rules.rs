@@ -108,7 +108,7 @@ pub(crate) fn push(flags: &RulesPush) -> Result<Ending, Error> {
             answer,
         })?,
         (true, true) => {
-            print::text(&format!("\nversion {version} is in force\n{}", still(&shown)))?
+            print::text(&format!("\nversion {version} is in force\n{}", still(&shown)))?;
         }
         (true, false) => {}
     }

@@ -1,5 +1,13 @@
 //! `tollgate serve`, with the real clients and proxies that ask it.
 
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed, and says where"
+)]
+
 mod admin;
 mod caddy;
 mod clients;
