@@ -8,8 +8,10 @@
 
 mod admin;
 mod answers;
+mod denial;
 mod fields;
 mod policy;
+mod prepared;
 mod problem;
 mod template;
 mod terms;

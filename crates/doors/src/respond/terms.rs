@@ -10,6 +10,7 @@ use tollgate_rules::{Rule, Version};
 
 use crate::respond::fields::{Values, quoted};
 use crate::respond::policy::Policy;
+use crate::respond::prepared::Prepared;
 use crate::respond::problem::{self, Cause, PROBLEM_JSON};
 use crate::respond::template::{Filling, Template};
 
@@ -44,13 +45,23 @@ pub(super) struct Terms {
     pub(super) name: Box<str>,
     /// Its name as JSON has it, with quotes.
     pub(super) json_name: Box<str>,
-    /// By capacity, each as the header that it is on its own.
-    policies: Box<[(u64, HeaderValue)]>,
+    /// By capacity.
+    policies: Box<[Told]>,
     pub(super) status: StatusCode,
     cause: Cause,
     body: Body,
     /// The usual body, if nothing of it changes.
     ready: Option<Bytes>,
+}
+
+/// What is told about a limit of a rule.
+#[derive(Debug)]
+struct Told {
+    capacity: u64,
+    /// As the header that it is on its own.
+    policy: HeaderValue,
+    /// The headers of a denial without a body, and of one with it.
+    prepared: [OnceLock<Box<Prepared>>; 2],
 }
 
 /// What a denial says.
@@ -67,8 +78,12 @@ enum Body {
 impl Terms {
     fn new(rule: &Rule) -> Self {
         let (name, deny) = (quoted(rule.name()), rule.deny());
-        let policy = |policy: Policy| (policy.capacity, policy_value(&name, &policy));
-        let policies = Policy::all_of(rule).into_iter().map(policy).collect();
+        let told = |policy: Policy| Told {
+            capacity: policy.capacity,
+            policy: policy_value(&name, &policy),
+            prepared: [const { OnceLock::new() }; 2],
+        };
+        let policies = Policy::all_of(rule).into_iter().map(told).collect();
         let body = match (&deny.body, &deny.message) {
             (Some(body), _) => {
                 let template = Template::new(body, rule.name(), str::to_owned);
@@ -95,10 +110,20 @@ impl Terms {
 
     /// The policy behind a decision, as a header of its own and as an item of a list.
     pub(super) fn policy(&self, capacity: u64) -> HeaderValue {
-        match self.policies.binary_search_by_key(&capacity, |(capacity, _)| *capacity) {
-            Ok(at) => self.policies[at].1.clone(),
-            Err(_) => policy_value(&self.name, &Policy::bare(capacity)),
+        match self.told(capacity) {
+            Some(told) => told.policy.clone(),
+            None => policy_value(&self.name, &Policy::bare(capacity)),
         }
+    }
+
+    /// Where the headers of a denial are kept, with or without a body.
+    pub(super) fn prepared(&self, capacity: u64, body: bool) -> Option<&OnceLock<Box<Prepared>>> {
+        Some(&self.told(capacity)?.prepared[usize::from(body)])
+    }
+
+    fn told(&self, capacity: u64) -> Option<&Told> {
+        let at = self.policies.binary_search_by_key(&capacity, |told| told.capacity).ok()?;
+        Some(&self.policies[at])
     }
 
     /// The body of a denial by this rule and perhaps others, and what kind of body it is. `rules`

@@ -19,6 +19,7 @@ use crate::web::Answer;
 struct Gate {
     engine: Engine<ManualClock>,
     clock: ManualClock,
+    terms: Arc<AllTerms>,
     reset: ResetStyle,
 }
 
@@ -32,7 +33,8 @@ impl Gate {
         let rules = RuleSet::parse(rules).unwrap_or_else(|error| panic!("{error}"));
         let clock = ManualClock::starting_at(begin);
         let engine = Engine::builder(rules).keys(1000).clock(clock.clone()).build().unwrap();
-        Self { engine, clock, reset: ResetStyle::Epoch }
+        let terms = Arc::new(AllTerms::new(&engine.rules()));
+        Self { engine, clock, terms, reset: ResetStyle::Epoch }
     }
 
     fn decide(&self) -> Ruling {
@@ -40,7 +42,7 @@ impl Gate {
     }
 
     fn words<'a>(&self, ruling: &'a Ruling) -> Words<'a> {
-        let terms = Guard::from_inner(Arc::new(AllTerms::new(ruling.rules())));
+        let terms = Guard::from_inner(Arc::clone(&self.terms));
         Words::new(ruling, terms, self.reset, self.clock.wall())
     }
 
@@ -305,6 +307,30 @@ fn terms_of_other_rules_are_made_anew() {
     assert_eq!(text(&headers, "ratelimit-policy"), Some("\"old\";q=1;w=3600"));
 }
 
+#[test]
+fn what_is_prepared_is_what_would_be_made() {
+    for style in ["standard", "legacy", "both", "github", "none"] {
+        let rules = format!(
+            "rules:
+  - {{ name: a, key: [], limit: 2/h, headers: {style} }}
+  - {{ name: b, key: [], limit: 9/min, headers: legacy, match: {{ path: /b }} }}"
+        );
+        let gate = Gate::new(&rules);
+        let _ = (gate.decide(), gate.decide());
+        for (path, cost) in [("/", 1), ("/b", 1), ("/", 2), ("/", 3), ("/b", 3), ("/", 1)] {
+            gate.clock.advance(Duration::from_millis(1_700));
+            let ruling = gate.engine.decide(&Request::new("GET", path).cost(cost));
+            let mut made = HeaderMap::new();
+            gate.words(&ruling).write(&mut made);
+            let prepared = gate.words(&ruling).forbidden();
+            assert_eq!(*prepared.headers(), made, "{style} {path} {cost}");
+            let mut prepared = gate.words(&ruling).denied();
+            assert!(prepared.headers_mut().remove("content-type").is_some());
+            assert_eq!(*prepared.headers(), made, "{style} {path} {cost}");
+        }
+    }
+}
+
 /// Rules of all kinds.
 fn some_rules() -> impl Strategy<Value = String> {
     let algorithms = prop::sample::select(vec![
@@ -424,11 +450,7 @@ fn allocations<T>(work: impl FnOnce() -> T) -> u64 {
 #[test]
 fn a_denial_does_not_take_more_than_an_allowance() {
     let gate = Gate::new("rules: [{ name: a, key: [], limit: 2/h }]");
-    let terms = Arc::new(AllTerms::new(&gate.engine.rules()));
-    let words = |ruling| {
-        let terms = Guard::from_inner(Arc::clone(&terms));
-        Words::new(ruling, terms, gate.reset, gate.clock.wall())
-    };
+    let words = |ruling| gate.words(ruling);
     let (first, allowed, denied) = (gate.decide(), gate.decide(), gate.decide());
     assert!(first.is_allowed() && allowed.is_allowed() && !denied.is_allowed());
     // What is made once is made.
@@ -436,44 +458,4 @@ fn a_denial_does_not_take_more_than_an_allowance() {
     let for_allowance = allocations(|| words(&allowed).allowed());
     let for_denial = allocations(|| words(&denied).denied());
     assert!(for_denial <= for_allowance, "{for_denial} are more than {for_allowance}");
-}
-
-/// Not a test of anything: prints what answers take. Run it with
-/// `cargo test --release -p tollgate-doors -- --ignored --nocapture what_answers_take`.
-#[test]
-#[ignore = "prints figures"]
-fn what_answers_take() {
-    use tollgate::SystemClock;
-    let clock = SystemClock::new();
-    let time = |what: &str, mut work: Box<dyn FnMut() + '_>| {
-        // The best of many short runs: others use this machine, too.
-        let mut run = || {
-            let begin = clock.now();
-            (0..1_000).for_each(|_| work());
-            clock.now().since(begin).as_nanos() / 1_000
-        };
-        let each = (0..500).map(|_| run()).min().unwrap_or_default();
-        println!("{what:<24}{each:>6} ns");
-    };
-    let rules = RuleSet::parse(
-        "rules: [{ name: burst, key: [user], limit: 1G/s }, { name: all, key: [], limit: 1G/s }]",
-    );
-    let open = Engine::new(rules.unwrap()).unwrap();
-    let rules = RuleSet::parse(
-        "rules: [{ name: burst, key: [user], limit: 1/h }, { name: all, key: [], limit: 1G/s }]",
-    );
-    let closed = Engine::new(rules.unwrap()).unwrap();
-    let request = Request::new("GET", "/").attributes(&[("user", "alice")]);
-    let _ = closed.decide(&request);
-    let terms = |engine: &Engine| Arc::new(AllTerms::new(&engine.rules()));
-    let (of_open, of_closed) = (terms(&open), terms(&closed));
-    let words = |ruling, terms: &Arc<AllTerms>| {
-        Words::new(ruling, Guard::from_inner(Arc::clone(terms)), ResetStyle::Epoch, clock.wall())
-    };
-    let (allowed, denied) = (open.decide(&request), closed.decide(&request));
-    time("decide: allow", Box::new(|| drop(open.decide(&request))));
-    time("decide: deny", Box::new(|| drop(closed.decide(&request))));
-    time("answer: 200", Box::new(|| drop(words(&allowed, &of_open).allowed())));
-    time("answer: 429", Box::new(|| drop(words(&denied, &of_closed).denied())));
-    time("answer: 403", Box::new(|| drop(words(&denied, &of_closed).forbidden())));
 }

@@ -4,18 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::Guard;
-use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
-use http::{Response, StatusCode};
+use http::Response;
+use http::header::{CACHE_CONTROL, HeaderMap, RETRY_AFTER};
 use http_body_util::Full;
 use tollgate::{Decision, Mode, Retry, RuleDecision, Ruling, Wall};
 use tollgate_rules::HeaderStyle;
 
 use crate::config::ResetStyle;
 use crate::respond::fields::{self, Values};
-use crate::respond::problem::{JSON, NO_STORE, PROBLEM_JSON};
-use crate::respond::template::Filling;
-use crate::respond::terms::{AllTerms, Terms};
+use crate::respond::problem::NO_STORE;
+use crate::respond::terms::AllTerms;
 use crate::web::Answer;
 
 /// What a client is told about a ruling.
@@ -30,16 +28,16 @@ use crate::web::Answer;
 /// same request would pass, not of the one at which everything is as new. If several rules deny,
 /// that is the last of these times.
 pub(crate) struct Words<'a> {
-    ruling: &'a Ruling,
-    terms: Guard<Arc<AllTerms>>,
+    pub(super) ruling: &'a Ruling,
+    pub(super) terms: Guard<Arc<AllTerms>>,
     reset: ResetStyle,
     now: Wall,
-    again: Again,
+    pub(super) again: Again,
 }
 
 /// When whoever is denied may come again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Again {
+pub(super) enum Again {
     /// It is not denied.
     Allowed,
     After(Duration),
@@ -93,67 +91,15 @@ impl<'a> Words<'a> {
     /// The answer that lets a request pass, without a body.
     pub(crate) fn allowed(&self) -> Answer {
         let mut answer = Response::new(Full::default());
-        answer.headers_mut().reserve(HEADERS);
-        self.write(answer.headers_mut());
+        *answer.headers_mut() = self.headers();
         answer
     }
 
-    /// The answer to whoever is denied: with the status and in the words of the strictest rule.
-    pub(crate) fn denied(&self) -> Answer {
-        let Some(Denial { terms, retry, filling, names }) = self.denial() else {
-            return self.allowed();
-        };
-        let (content_type, body) = terms.body(retry, filling, names.as_deref());
-        let mut answer = self.bare(terms.status, body);
-        answer.headers_mut().insert(CONTENT_TYPE, content_type);
-        answer
-    }
-
-    /// The answer for programs, whose body says more than the problem that a denial is.
-    pub(crate) fn detailed(&self, body: Bytes) -> Answer {
-        let (status, content_type) = match self.denial() {
-            Some(denial) => (denial.terms.status, PROBLEM_JSON),
-            None => (StatusCode::OK, JSON),
-        };
-        let mut answer = self.bare(status, body);
-        answer.headers_mut().insert(CONTENT_TYPE, content_type);
-        answer
-    }
-
-    /// The problem that a denial is, as an object of JSON.
-    pub(crate) fn problem(&self) -> Option<Bytes> {
-        let Denial { terms, retry, filling, names } = self.denial()?;
-        Some(terms.problem_of(retry, filling, names.as_deref()))
-    }
-
-    /// What there is to say about a denial; `None` if nobody denied it.
-    fn denial(&self) -> Option<Denial<'_>> {
-        if self.again == Again::Allowed {
-            return None;
-        }
-        let strictest = enforced(self.ruling).reduce(stricter)?;
-        let (terms, decision) = (self.terms.of(&strictest), strictest.decision());
-        let denying = || enforced(self.ruling).filter(|each| !each.is_allowed());
-        let names = denying().nth(1).is_some().then(|| {
-            let names: Vec<_> = denying().map(|each| &*self.terms.of(&each).json_name).collect();
-            names.join(",")
-        });
-        let filling = Filling { retry_after: self.retry_after(), limit: decision.limit() };
-        Some(Denial { terms, retry: decision.retry().unwrap_or(Retry::Never), filling, names })
-    }
-
-    /// The answer to whoever is denied, for those who take nothing but 403 for a denial, and do not
-    /// look at its body.
-    pub(crate) fn forbidden(&self) -> Answer {
-        self.bare(StatusCode::FORBIDDEN, Bytes::new())
-    }
-
-    fn bare(&self, status: StatusCode, body: Bytes) -> Answer {
-        let mut answer = Response::new(Full::from(body));
-        *answer.status_mut() = status;
-        answer.headers_mut().reserve(HEADERS);
-        self.write(answer.headers_mut());
-        answer
+    /// All headers of this answer but those about its body.
+    pub(super) fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::with_capacity(HEADERS);
+        self.write(&mut headers);
+        headers
     }
 
     /// `RateLimit` and `RateLimit-Policy`.
@@ -208,7 +154,7 @@ impl<'a> Words<'a> {
 
     /// What `X-RateLimit-Reset` says. It is not before the time at which a denied request would
     /// pass all rules.
-    fn reset_of(&self, decision: &Decision) -> u64 {
+    pub(super) fn reset_of(&self, decision: &Decision) -> u64 {
         let after = match self.again {
             Again::Allowed | Again::Never => decision.reset_after(),
             Again::After(wait) if decision.is_allowed() => wait.max(decision.reset_after()),
@@ -229,16 +175,6 @@ impl<'a> Words<'a> {
     }
 }
 
-/// What there is to say about a denial.
-struct Denial<'w> {
-    /// Those of the strictest rule.
-    terms: &'w Terms,
-    retry: Retry,
-    filling: Filling,
-    /// All rules that deny, if there are several.
-    names: Option<String>,
-}
-
 impl std::fmt::Debug for Words<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Words").field("ruling", self.ruling).finish_non_exhaustive()
@@ -247,13 +183,13 @@ impl std::fmt::Debug for Words<'_> {
 
 /// The headers in which a rule is told of.
 #[derive(Clone, Copy, Debug)]
-struct Wants {
+pub(super) struct Wants {
     standard: bool,
-    legacy: bool,
+    pub(super) legacy: bool,
     used: bool,
 }
 
-fn wants(each: &RuleDecision<'_>) -> Wants {
+pub(super) fn wants(each: &RuleDecision<'_>) -> Wants {
     let (standard, legacy, used) = match each.rule().headers() {
         HeaderStyle::Standard => (true, false, false),
         HeaderStyle::Legacy => (false, true, false),
@@ -264,12 +200,12 @@ fn wants(each: &RuleDecision<'_>) -> Wants {
     Wants { standard, legacy, used }
 }
 
-fn enforced(ruling: &Ruling) -> impl Iterator<Item = RuleDecision<'_>> {
+pub(super) fn enforced(ruling: &Ruling) -> impl Iterator<Item = RuleDecision<'_>> {
     ruling.each().filter(|each| each.mode() == Mode::Enforce)
 }
 
 /// The stricter of two, the first if they are as strict.
-fn stricter<'r>(first: RuleDecision<'r>, second: RuleDecision<'r>) -> RuleDecision<'r> {
+pub(super) fn stricter<'r>(first: RuleDecision<'r>, second: RuleDecision<'r>) -> RuleDecision<'r> {
     match first.decision().stricter(second.decision()) == first.decision() {
         true => first,
         false => second,
@@ -277,7 +213,7 @@ fn stricter<'r>(first: RuleDecision<'r>, second: RuleDecision<'r>) -> RuleDecisi
 }
 
 /// In whole seconds, rounded up.
-fn seconds(span: Duration) -> u64 {
+pub(super) fn seconds(span: Duration) -> u64 {
     span.as_secs().saturating_add(u64::from(span.subsec_nanos() > 0))
 }
 
