@@ -5,7 +5,7 @@ mod many;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
-use tollgate::{Clock as _, Engine, Request, RuleSet, Ruling, SystemClock, Throttle};
+use tollgate::{Clock as _, Engine, Request, RuleSet, Ruling, SystemClock};
 use tollgate_rules::{NoFiles, Report, Source, Version};
 
 use crate::config::{Config, Log};
@@ -15,6 +15,7 @@ use crate::drain::Drain;
 use crate::given::{Given, InForce, Origin};
 use crate::log_level::LogLevel;
 use crate::metrics::Metrics;
+use crate::service::many::Throttles;
 use crate::switches::{Killed, SwitchError, Switches, Which};
 
 /// What all doors ask: the engine, and what is known about it.
@@ -22,7 +23,7 @@ use crate::switches::{Killed, SwitchError, Switches, Which};
 pub struct Service {
     engine: Engine,
     /// For those who bring their limits themselves.
-    throttle: Throttle,
+    throttle: Throttles,
     in_force: Mutex<InForce>,
     metrics: Metrics,
     denials: Denials,
@@ -52,7 +53,7 @@ impl Service {
     pub fn new(rules: impl Into<Given>, keys: usize) -> Result<Self, SwapError> {
         let given = rules.into();
         let engine = Engine::builder(Arc::clone(&given.rules)).keys(keys).build()?;
-        let throttle = Throttle::builder().keys(keys).clock(engine.clock().clone()).build()?;
+        let throttle = Throttles::new(keys, engine.clock().clone());
         let metrics = Metrics::new(&given.rules, engine.clock().wall());
         let denials = Denials::new(&Config::defaults(1).log, engine.clock());
         Ok(Self {

@@ -8,13 +8,13 @@ mod hostile;
 mod libraries;
 mod rules;
 
-use std::process::Command;
-
 use client::Client;
+
+use crate::support::tool;
 
 /// What a program writes that ends well.
 fn run(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output().unwrap_or_else(|error| {
+    let output = tool(program).args(arguments).output().unwrap_or_else(|error| {
         panic!("{program} cannot be started: {error}; scripts/test.sh installs what tests need")
     });
     let out = String::from_utf8(output.stdout).unwrap();

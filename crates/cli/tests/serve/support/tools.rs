@@ -1,16 +1,25 @@
 //! Software that tests use.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A command of this name: the one that `scripts/test.sh` has installed, or else that of the machine.
 pub(crate) fn tool(name: &str) -> Command {
-    let binary = Path::new(env!("CARGO_BIN_EXE_tollgate"));
-    let installed = binary.ancestors().nth(2).map(|target| target.join("tools/python/bin"));
-    match installed.map(|folder| folder.join(name)).filter(|path| path.exists()) {
+    let mut command = match installed(&format!("python/bin/{name}")) {
         Some(path) => Command::new(path),
         None => Command::new(name),
+    };
+    if let Some(modules) = installed("node/node_modules") {
+        command.env("NODE_PATH", modules);
     }
+    command
+}
+
+/// What `scripts/test.sh` has installed there.
+fn installed(path: &str) -> Option<PathBuf> {
+    let binary = Path::new(env!("CARGO_BIN_EXE_tollgate"));
+    let path = binary.ancestors().nth(2)?.join("tools").join(path);
+    path.exists().then_some(path)
 }
 
 /// Runs a script of this folder with Python, which must end well, and returns what it wrote.
