@@ -1,11 +1,7 @@
 //! What those who fuzz need: doors without sockets. Not for anybody else.
 
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
-use hyper::body::Body as _;
 use tollgate::RuleSet;
 
 use crate::config::Config;
@@ -16,6 +12,7 @@ use crate::respond::Answers;
 use crate::secret::Secret;
 use crate::service::Service;
 use crate::tickets::Tickets;
+use crate::web::{self, Site as _};
 
 /// A connection to the door for clients of Redis, without a socket.
 pub struct RespClient(Talk);
@@ -51,10 +48,8 @@ impl HttpClient {
 
     /// The status and the body of what is answered to a body; `None` if nothing has that path.
     pub fn post(&self, path: &str, body: &[u8]) -> Option<(u16, Vec<u8>)> {
-        let answer = self.0.post_now(path, &Bytes::copy_from_slice(body))?;
+        let answer = self.0.quick(path, body)?;
         let status = answer.status().as_u16();
-        let body = pin!(answer.into_body()).poll_frame(&mut Context::from_waker(Waker::noop()));
-        let Poll::Ready(Some(Ok(frame))) = body else { return Some((status, Vec::new())) };
-        Some((status, frame.into_data().map(|data| data.to_vec()).unwrap_or_default()))
+        Some((status, web::at_once(answer.into_body()).to_vec()))
     }
 }

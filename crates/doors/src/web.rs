@@ -1,12 +1,15 @@
 //! HTTP/1.1 and HTTP/2 on a connection.
 
 mod begun;
+mod head;
+mod quick;
 mod silence;
 
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use bytes::{Bytes, BytesMut};
@@ -23,8 +26,11 @@ use crate::door::{Door, Name};
 use crate::drain::Draining;
 use crate::respond;
 use crate::web::begun::Begun;
+use crate::web::quick::{Next, Quick};
 use crate::web::silence::{Requests, Watch};
 use crate::worker::Work;
+
+pub(crate) use quick::at_once;
 
 /// What every answer is.
 pub(crate) type Answer = Response<Full<Bytes>>;
@@ -36,6 +42,16 @@ pub(crate) trait Site: Send + Sync + 'static {
     /// Answers one request.
     fn answer(&self, request: Request<Incoming>, peer: Peer)
     -> impl Future<Output = Answer> + Send;
+
+    /// Answers a POST whose body is here, if it can do that at once.
+    fn quick(&self, _path: &str, _body: &[u8]) -> Option<Answer> {
+        None
+    }
+
+    /// Seconds since 1970, for the date of what is answered that way.
+    fn unix_seconds(&self) -> u64 {
+        0
+    }
 }
 
 /// A door of HTTP.
@@ -83,7 +99,17 @@ async fn serve<S: Site>(
         () = draining.begin() => return,
     };
     let requests = Requests::default();
-    let watch = Watch::new(requests.clone());
+    let mut watch = Watch::new(requests.clone());
+    if !is_http2 {
+        let ending = AtomicBool::new(false);
+        let (begun, site) = (&mut begun, &*site);
+        let quick = Quick { site, begun, requests: &requests, ending: &ending };
+        let end = |_: Pin<&mut _>| ending.store(true, Ordering::Relaxed);
+        let next = live(pin!(quick.run()), end, &mut watch, &limits, &mut draining).await;
+        if next != Some(Next::Hyper) {
+            return;
+        }
+    }
     let service = service_fn(move |request| {
         let (site, one) = (Arc::clone(&site), requests.begin());
         async move {
@@ -101,7 +127,7 @@ async fn serve<S: Site>(
             .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
             .serve_connection(stream, service);
         let end = |connection: Pin<&mut http2::Connection<_, _, _>>| connection.graceful_shutdown();
-        live(pin!(connection), end, watch, &limits, draining).await;
+        live(pin!(connection), end, &mut watch, &limits, &mut draining).await;
     } else {
         let connection = http1::Builder::new()
             // Time is watched here. What hyper has for that costs an allocation, a timer and a
@@ -112,49 +138,50 @@ async fn serve<S: Site>(
             .writev(false)
             .serve_connection(stream, service);
         let end = |connection: Pin<&mut http1::Connection<_, _>>| connection.graceful_shutdown();
-        live(pin!(connection), end, watch, &limits, draining).await;
+        live(pin!(connection), end, &mut watch, &limits, &mut draining).await;
     }
 }
 
-/// Lets a connection live as long as it may. `end` tells it not to take any further requests.
+/// Lets a connection live as long as it may, and returns what it ends with by itself. `end` tells it
+/// not to take any further requests.
 async fn live<C: Future>(
     mut connection: Pin<&mut C>,
     end: impl Fn(Pin<&mut C>),
-    mut watch: Watch,
+    watch: &mut Watch,
     limits: &Limits,
-    mut draining: Draining,
-) {
+    draining: &mut Draining,
+) -> Option<C::Output> {
     loop {
         let until = async {
             tokio::select! {
                 biased;
                 // What ends a connection early is the client's affair: it has gone, or does not
                 // speak HTTP, in which case it has been told.
-                _ = connection.as_mut() => Why::Over,
+                over = connection.as_mut() => Why::Over(over),
                 () = draining.begin() => Why::Draining,
             }
         };
         match tokio::time::timeout(limits.idle / LOOKS, until).await {
-            Ok(Why::Over) => return,
+            Ok(Why::Over(over)) => return Some(over),
             Ok(Why::Draining) => {
                 end(connection.as_mut());
                 // It is cut off when the time to drain is over.
                 connection.await;
-                return;
+                return None;
             }
             Err(_) if watch.look() < LOOKS => {}
             Err(_) => {
                 end(connection.as_mut());
                 let _ = tokio::time::timeout(limits.patience, connection).await;
-                return;
+                return None;
             }
         }
     }
 }
 
 /// Why a connection is not served any more.
-enum Why {
-    Over,
+enum Why<T> {
+    Over(T),
     Draining,
 }
 

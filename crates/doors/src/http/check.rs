@@ -1,7 +1,6 @@
 //! `/v1/check` and `/v1/peek`: may these requests pass?
 
 use ::http::StatusCode;
-use bytes::Bytes;
 use tollgate::{Request, Ruling, Tick};
 
 use crate::door::Name;
@@ -26,7 +25,7 @@ struct Full;
 impl Http {
     pub(super) fn check(
         &self,
-        body: &Bytes,
+        body: &[u8],
         intent: Intent,
         now: Tick,
     ) -> Result<Answer, Unreadable> {

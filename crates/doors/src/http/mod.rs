@@ -26,7 +26,6 @@ use std::sync::Arc;
 
 use ::http::header::{CONTENT_ENCODING, HeaderMap};
 use ::http::{Method, Request, StatusCode};
-use bytes::Bytes;
 use hyper::body::Incoming;
 use tollgate::Clock as _;
 
@@ -70,14 +69,8 @@ impl Http {
         }
     }
 
-    /// What a POST of this body is answered, without a socket.
-    pub(crate) fn post_now(&self, path: &str, body: &Bytes) -> Option<Answer> {
-        let route = Route::of(path).filter(|route| route.takes_a_body())?;
-        Some(self.act(route, body))
-    }
-
     /// Does what a body asks for.
-    fn act(&self, route: Route, body: &Bytes) -> Answer {
+    fn act(&self, route: Route, body: &[u8]) -> Answer {
         let now = self.service.clock().now();
         let answer = match route {
             Route::Check => self.check(body, Intent::Spend, now),
@@ -112,6 +105,15 @@ impl Site for Http {
             (false, &Method::GET | &Method::HEAD) => self.page(route),
             (false, _) => respond::wrong_method("GET, HEAD"),
         }
+    }
+
+    fn quick(&self, path: &str, body: &[u8]) -> Option<Answer> {
+        let route = Route::of(path).filter(|route| route.takes_a_body())?;
+        (body.len() <= self.limits.body_bytes).then(|| self.act(route, body))
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        self.service.clock().wall().as_unix_nanos() / 1_000_000_000
     }
 }
 

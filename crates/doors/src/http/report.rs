@@ -11,7 +11,7 @@ use crate::tickets::Ticket;
 use crate::web::Answer;
 
 impl Http {
-    pub(super) fn report(&self, body: &Bytes, now: Tick) -> Result<Answer, Unreadable> {
+    pub(super) fn report(&self, body: &[u8], now: Tick) -> Result<Answer, Unreadable> {
         let answer = match body::read::<Ended<'_>>(body, self.limits.batch)? {
             Body::One(ended) => match self.end(&ended, now) {
                 true => respond::json(StatusCode::OK, Bytes::from_static(REPORTED)),

@@ -1,36 +1,59 @@
 //! A connection of which the first bytes were read, to find out what is spoken on it.
 
+use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
+use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
 /// A connection of which the first bytes were read. They are read again.
 #[derive(Debug)]
 pub(super) struct Begun<S> {
     stream: S,
-    first: [u8; PREFACE.len()],
-    read: usize,
-    read_again: usize,
+    /// What was read from the stream, and not from this.
+    unread: BytesMut,
 }
 
 impl<S: AsyncRead + Unpin> Begun<S> {
-    pub(super) const fn new(stream: S) -> Self {
-        Self { stream, first: [0; PREFACE.len()], read: 0, read_again: 0 }
+    pub(super) fn new(stream: S) -> Self {
+        Self { stream, unread: BytesMut::new() }
     }
 
-    /// Whether HTTP/2 is spoken. As many bytes are read as it takes to know, which is one or two for
-    /// whoever does not.
+    /// Whether HTTP/2 is spoken. As much is read as it takes to know.
     pub(super) async fn is_http2(&mut self) -> io::Result<bool> {
-        while self.read < PREFACE.len() {
-            let read = self.stream.read(&mut self.first[self.read..]).await?;
-            self.read += read;
-            if read == 0 || !PREFACE.starts_with(&self.first[..self.read]) {
+        loop {
+            let known = self.unread.len().min(PREFACE.len());
+            if self.unread[..known] != PREFACE[..known] {
+                return Ok(false);
+            }
+            if known == PREFACE.len() {
+                return Ok(true);
+            }
+            if poll_fn(|context| self.poll_more(context)).await? == 0 {
                 return Ok(false);
             }
         }
-        Ok(true)
+    }
+
+    /// Reads more from the stream.
+    pub(super) fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        // What is still there is moved to the front if there is no other room.
+        self.unread.reserve(LEAST_ROOM);
+        pin!(self.stream.read_buf(&mut self.unread)).poll(context)
+    }
+
+    pub(super) fn unread(&self) -> &[u8] {
+        &self.unread
+    }
+
+    pub(super) const fn unread_mut(&mut self) -> &mut BytesMut {
+        &mut self.unread
+    }
+
+    pub(super) const fn stream(&mut self) -> &mut S {
+        &mut self.stream
     }
 }
 
@@ -42,14 +65,16 @@ impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
         room: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if this.read_again < this.read {
-            let rest = &this.first[this.read_again..this.read];
-            let now = rest.len().min(room.remaining());
-            room.put_slice(&rest[..now]);
-            this.read_again += now;
-            return Poll::Ready(Ok(()));
+        if this.unread.is_empty() {
+            return Pin::new(&mut this.stream).poll_read(context, room);
         }
-        Pin::new(&mut this.stream).poll_read(context, room)
+        let now = this.unread.len().min(room.remaining());
+        room.put_slice(&this.unread.split_to(now));
+        if this.unread.is_empty() {
+            // Nobody reads into it any more.
+            this.unread = BytesMut::new();
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -82,6 +107,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Begun<S> {
         Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
     }
 }
+
+/// The least that there is room for when more is read: most requests are shorter.
+const LEAST_ROOM: usize = 2048;
 
 /// What HTTP/2 begins with.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -7,6 +7,7 @@ mod docs;
 mod hostile;
 mod idle;
 mod under_way;
+mod ways;
 
 use std::io::{Read, Write as _};
 use std::net::{SocketAddr, TcpStream};

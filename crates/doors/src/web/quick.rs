@@ -1,0 +1,166 @@
+//! A short way for what is asked most: POSTs with a short body, one after the other.
+//!
+//! Hyper can do everything that HTTP/1.1 has, and hands bodies over in pieces, from one task to
+//! another. For a plain request that is here in full, that is more work than to answer it. Whatever
+//! is not as plain as that is left to hyper, with the connection, once and for all.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, SystemTime};
+
+use bytes::{Buf as _, Bytes};
+use hyper::body::Body as _;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+
+use crate::web::begun::Begun;
+use crate::web::head::Head;
+use crate::web::silence::Requests;
+use crate::web::{Answer, Site};
+
+/// How it goes on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Not at all.
+    Over,
+    /// There is something that is not plain.
+    Hyper,
+}
+
+/// What is to be done next.
+enum Step {
+    /// Read more.
+    More,
+    /// Go on: there may be more here.
+    Again,
+    /// Leave it to hyper.
+    Hyper,
+}
+
+/// A connection on which plain requests are answered.
+pub(super) struct Quick<'c, S, T> {
+    pub(super) site: &'c S,
+    pub(super) begun: &'c mut Begun<T>,
+    pub(super) requests: &'c Requests,
+    /// Whether it is to end when nothing is under way.
+    pub(super) ending: &'c AtomicBool,
+}
+
+impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
+    /// Answers as long as requests are plain.
+    pub(super) async fn run(mut self) -> Next {
+        let mut out = Vec::new();
+        let mut date = Date::default();
+        loop {
+            let step = self.answer_all(&mut out, &mut date);
+            if !out.is_empty() {
+                if self.begun.stream().write_all(&out).await.is_err() {
+                    return Next::Over;
+                }
+                out.clear();
+                out.shrink_to(KEPT);
+            }
+            match step {
+                Step::Hyper => return Next::Hyper,
+                Step::Again => {}
+                Step::More => match self.read().await {
+                    Ok(1..) => {}
+                    Ok(0) | Err(_) => return Next::Over,
+                },
+            }
+        }
+    }
+
+    /// Answers what is here in full, as much as can be sent at once.
+    fn answer_all(&mut self, out: &mut Vec<u8>, date: &mut Date) -> Step {
+        while out.len() < AT_ONCE {
+            let bytes = self.begun.unread();
+            if bytes.is_empty() {
+                return Step::More;
+            }
+            let (path, body) = match Head::read(bytes) {
+                Head::Post { path, body } => (path, body),
+                Head::Partial if bytes.len() < AT_ONCE => return Step::More,
+                Head::Partial | Head::Other => return Step::Hyper,
+            };
+            let end = body.end;
+            // A body that is still to come is waited for by those who know for how long.
+            let Some(body) = bytes.get(body) else { return Step::Hyper };
+            let one = self.requests.begin();
+            let Some(answer) = self.site.quick(path, body) else { return Step::Hyper };
+            drop(one);
+            write(answer, date.at(self.site.unix_seconds()), out);
+            self.begun.unread_mut().advance(end);
+        }
+        Step::Again
+    }
+
+    /// Reads more; nothing at the end of the connection, and when it is to end.
+    async fn read(&mut self) -> io::Result<usize> {
+        poll_fn(|context| match self.ending.load(Ordering::Relaxed) {
+            true => Poll::Ready(Ok(0)),
+            false => self.begun.poll_more(context),
+        })
+        .await
+    }
+}
+
+/// Writes an answer as HTTP/1.1 has it.
+fn write(answer: Answer, date: &str, to: &mut Vec<u8>) {
+    let (head, body) = answer.into_parts();
+    let body = at_once(body);
+    to.reserve(HEAD_BYTES + body.len());
+    to.extend_from_slice(b"HTTP/1.1 ");
+    to.extend_from_slice(head.status.as_str().as_bytes());
+    to.push(b' ');
+    to.extend_from_slice(head.status.canonical_reason().unwrap_or("").as_bytes());
+    for (name, value) in &head.headers {
+        to.extend_from_slice(b"\r\n");
+        to.extend_from_slice(name.as_str().as_bytes());
+        to.extend_from_slice(b": ");
+        to.extend_from_slice(value.as_bytes());
+    }
+    to.extend_from_slice(b"\r\ncontent-length: ");
+    to.extend_from_slice(itoa::Buffer::new().format(body.len()).as_bytes());
+    to.extend_from_slice(b"\r\ndate: ");
+    to.extend_from_slice(date.as_bytes());
+    to.extend_from_slice(b"\r\n\r\n");
+    to.extend_from_slice(&body);
+}
+
+/// A body that is all here.
+pub(crate) fn at_once(body: http_body_util::Full<Bytes>) -> Bytes {
+    match pin!(body).poll_frame(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+        _ => Bytes::new(),
+    }
+}
+
+/// The date of answers, which changes once a second.
+#[derive(Default)]
+struct Date {
+    second: u64,
+    text: String,
+}
+
+impl Date {
+    fn at(&mut self, second: u64) -> &str {
+        if self.second != second || self.text.is_empty() {
+            let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(second));
+            self.text = httpdate::fmt_http_date(time.unwrap_or(SystemTime::UNIX_EPOCH));
+            self.second = second;
+        }
+        &self.text
+    }
+}
+
+/// Enough for the headers of one or two rules.
+const HEAD_BYTES: usize = 512;
+
+/// What is sent at once, and the longest head that is read here.
+const AT_ONCE: usize = 16 << 10;
+
+/// What a connection keeps for its answers.
+const KEPT: usize = 2048;
