@@ -30,7 +30,12 @@ pub(super) fn start(log: &Log) -> Result<LogLevel, Error> {
 /// What passes. A single word is a level: the name of a part alone would silence all others, and is
 /// mostly a level that is misspelt.
 fn filter(text: &str) -> Option<EnvFilter> {
-    let fits = |part: &str| part.contains('=') || part.trim().parse::<LevelFilter>().is_ok();
+    // The filter would take a blank level for `error`.
+    let level = |text: &str| !text.is_empty() && text.parse::<LevelFilter>().is_ok();
+    let fits = |part: &str| match part.rsplit_once('=') {
+        Some((name, of)) => !name.is_empty() && level(of),
+        None => level(part),
+    };
     match text.split(',').all(fits) {
         true => EnvFilter::try_new(text).ok(),
         false => None,
@@ -46,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_misspelt_level_is_no_level() {
-        for good in ["info", "off", "TRACE", "warn,tollgate=debug", "warn, hyper=off"] {
+        for good in ["info", "off", "TRACE", "warn,tollgate=debug", "warn,hyper=off"] {
             assert!(filter(good).is_some(), "{good}");
         }
         for bad in ["", "inof", "loud", "warn,tollgate", "warn,tollgate=loud", "=", "\n"] {
