@@ -30,7 +30,7 @@ pub(super) fn resolve(flags: &Serve) -> Result<Config, Error> {
 }
 
 fn apply(flags: &Serve, config: &mut Config) -> Result<(), Error> {
-    config.rules = flags.rules.clone().or(config.rules.take());
+    config.rules = flags.rules.clone().or_else(|| config.rules.take());
     set(&mut config.http, flags.http.as_ref());
     set(&mut config.forward_auth, flags.forward_auth.as_ref());
     set(&mut config.resp, flags.resp.as_ref());
