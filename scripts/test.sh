@@ -185,9 +185,12 @@ component() {
 python_tools() {
     local folder="$1" wanted="${python_software[*]}"
     [[ "$(cat "$folder/installed" 2>/dev/null)" == "$wanted" ]] && return
-    python3 -c 'import ensurepip' 2>/dev/null || install_debian python3-venv
     echo "installing into $folder: $wanted"
+    # That of the machine is wanted now, not the one that is about to go.
     rm -rf "$folder"
+    hash -r
+    need python3 python3
+    python3 -c 'import ensurepip' 2>/dev/null || install_debian python3-venv
     python3 -m venv "$folder"
     "$folder/bin/pip" install --quiet --disable-pip-version-check "${python_software[@]}"
     echo "$wanted" >"$folder/installed"
