@@ -29,7 +29,8 @@ pub struct Config {
     /// How many keys of all rules are live at once: 24 bytes each. With more, the excess is counted
     /// together, too high and never too low.
     pub keys: usize,
-    /// How many threads serve connections; as many as there are processors by default.
+    /// How many threads serve connections; by default one less than there are processors, which is
+    /// left to the system, and to those who ask from the same machine.
     pub threads: usize,
     /// Where checks are asked for in JSON; `None` is off.
     pub http: Option<Address>,

@@ -13,6 +13,7 @@ use tollgate::{Clock as _, Tick};
 
 use crate::door::Name;
 use crate::service::Service;
+use crate::vigil;
 
 /// What a client may take of a door. Whatever goes beyond is refused in the way of its protocol.
 ///
@@ -120,6 +121,7 @@ impl Meter {
         if let Some(came) = self.came.take() {
             let took = self.service.clock().now().since(came);
             self.service.metrics().served_in(self.door, took);
+            vigil::answered();
         }
     }
 }

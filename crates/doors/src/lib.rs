@@ -39,6 +39,7 @@ mod service;
 mod status;
 mod switches;
 mod tickets;
+mod vigil;
 mod watch;
 mod web;
 mod worker;

@@ -7,6 +7,10 @@ use std::thread::{self, JoinHandle};
 
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
+use tokio::task::LocalSet;
+use tollgate::SystemClock;
+
+use crate::vigil;
 
 /// What a worker does for one connection.
 pub(crate) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -27,7 +31,11 @@ impl Workers {
             let runtime = Builder::new_current_thread().enable_all().build()?;
             let (queue, mut work) = mpsc::channel::<Work>(QUEUE);
             let run = move || {
-                runtime.block_on(async move {
+                // It lives as long as its thread.
+                let vigil = vigil::keep(SystemClock::new());
+                let local = LocalSet::new();
+                local.spawn_local(vigil);
+                local.block_on(&runtime, async move {
                     while let Some(work) = work.recv().await {
                         tokio::spawn(work);
                     }

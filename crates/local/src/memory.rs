@@ -1,4 +1,4 @@
-//! The memory of a table: zeroed, bounded, and all there from the start.
+//! The memory of a table: zeroed and bounded, and if it is large, all there from the start.
 
 use std::ops::Deref;
 
@@ -9,7 +9,8 @@ use crate::table::Line;
 /// They are mapped and not allocated, so that the system can back them with huge pages, without
 /// which a table of ten million keys misses the processor's translation buffer on nearly every
 /// decision. A large table is brought in whole at the start, at about half a second per gigabyte:
-/// otherwise the first decision on every page waits for the system to clear it.
+/// otherwise the first decision on every page waits for the system to clear it. A smaller one has
+/// few pages, and takes no memory before somebody needs it.
 pub(crate) struct Lines {
     #[cfg(not(loom))]
     map: memmap2::MmapMut,
@@ -29,7 +30,9 @@ impl Lines {
             // Wishes: a system without huge pages serves small ones, and an old one brings them
             // in when they are used.
             let _ = map.advise(memmap2::Advice::HugePage);
-            let _ = map.advise(memmap2::Advice::PopulateWrite);
+            if bytes >= Self::LARGE {
+                let _ = map.advise(memmap2::Advice::PopulateWrite);
+            }
         }
         Ok(Self { map, len })
     }
@@ -41,6 +44,10 @@ impl Lines {
 
     #[cfg(all(target_os = "linux", not(loom)))]
     const HUGE_PAGE: usize = 2 << 20;
+
+    /// Over two million keys.
+    #[cfg(all(target_os = "linux", not(loom)))]
+    const LARGE: usize = 64 << 20;
 }
 
 impl Deref for Lines {

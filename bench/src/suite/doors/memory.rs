@@ -11,28 +11,42 @@ use crate::suite::Session;
 
 pub(super) fn run(session: &mut Session, programs: &Programs) -> Result<(), BenchError> {
     let idle = "resident memory, idle".to_owned();
-    let full = format!("resident memory, {} keys more", count_of(session.scale.medium));
-    if !session.wants_any([&idle, &full]) {
-        return Ok(());
+    let keys = count_of(session.scale.medium);
+    let [by_rules, by_command] =
+        ["rules", "CL.THROTTLE"].map(|by| format!("resident memory, {keys} keys more, by {by}"));
+    if session.wants(&idle) {
+        session.progress.say("memory of the server");
+        let server = Server::tollgate(programs, "--resp")?;
+        let row = Row::alone(idle, Unit::Megabytes, server.resident()? / 1e6);
+        session.add(row.promising(Reach::AtMost(25.0, Unit::Megabytes)));
     }
-    session.progress.say("memory of the server");
-    let server = Server::tollgate(programs, "--resp")?;
-    let before = server.resident()?;
-    let row = Row::alone(idle, Unit::Megabytes, before / 1e6);
-    session.add(row.promising(Reach::AtMost(25.0, Unit::Megabytes)));
-    // Half of them counted by what the command says, half by a rule.
-    let keys = session.scale.medium;
-    fill(&server, keys / 2, |key, text| {
-        let key = format!("key:{key:012}");
-        let _ = write!(
-            text,
-            "*5\r\n$11\r\nCL.THROTTLE\r\n$16\r\n{key}\r\n$2\r\n99\r\n$3\r\n100\r\n$4\r\n3600\r\n"
-        );
-    })?;
-    fill(&server, keys - keys / 2, |key, text| {
+    grown(session, programs, by_rules, |key, text| {
+        // A text takes whatever is written to it.
         let _ = write!(text, "*3\r\n$8\r\nTG.CHECK\r\n$4\r\nuser\r\n$12\r\n{key:012}\r\n");
     })?;
-    let row = Row::alone(full, Unit::Megabytes, (server.resident()? - before) / 1e6);
+    grown(session, programs, by_command, |key, text| {
+        let _ = write!(
+            text,
+            "*5\r\n$11\r\nCL.THROTTLE\r\n$16\r\nkey:{key:012}\r\n$2\r\n99\r\n$3\r\n100\r\n$4\r\n3600\r\n"
+        );
+    })
+}
+
+/// What a server takes more than an idle one once it has been asked about so many keys.
+fn grown(
+    session: &mut Session,
+    programs: &Programs,
+    name: String,
+    question: impl Fn(usize, &mut Vec<u8>),
+) -> Result<(), BenchError> {
+    if !session.wants(&name) {
+        return Ok(());
+    }
+    session.progress.say(&name);
+    let server = Server::tollgate(programs, "--resp")?;
+    let before = server.resident()?;
+    fill(&server, session.scale.medium, question)?;
+    let row = Row::alone(name, Unit::Megabytes, (server.resident()? - before) / 1e6);
     session.add(row.promising(Reach::AtMost(40.0, Unit::Megabytes)));
     Ok(())
 }

@@ -48,7 +48,7 @@ pub(crate) struct Serve {
     #[arg(long, value_parser = super::count)]
     pub(crate) keys: Option<u64>,
 
-    /// How many threads serve connections [default: one per core]
+    /// How many threads serve connections [default: one less than cores]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
 

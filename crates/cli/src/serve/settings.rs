@@ -10,7 +10,8 @@ use crate::flags::{Listen, Serve};
 
 /// What is to be done: the defaults, what the file says over them, and what flags say over both.
 pub(super) fn resolve(flags: &Serve) -> Result<Config, Error> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = (processors - 1).max(1);
     let mut config = Config::defaults(threads);
     if let Some(file) = &flags.config {
         let text = read(file)?;
