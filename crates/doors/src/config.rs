@@ -315,14 +315,16 @@ impl Raw {
 impl RawLimits {
     fn write_to(self, limits: &mut Limits) -> Result<(), ConfigError> {
         set_count(&mut limits.connections, "limits.connections", self.connections, 1..=1_000_000)?;
-        let bytes = 1024..=1 << 30;
+        // Shorter ones are taken in any case.
+        let header_bytes = 16 << 10..=1 << 30;
         set_count(
             &mut limits.header_bytes,
             "limits.header_bytes",
             self.header_bytes,
-            bytes.clone(),
+            header_bytes,
         )?;
-        set_count(&mut limits.body_bytes, "limits.body_bytes", self.body_bytes, bytes)?;
+        let body_bytes = 1024..=1 << 30;
+        set_count(&mut limits.body_bytes, "limits.body_bytes", self.body_bytes, body_bytes)?;
         set_count(&mut limits.batch, "limits.batch", self.batch, 1..=100_000)?;
         set_time(&mut limits.patience, "limits.patience", self.patience.as_deref())?;
         set_time(&mut limits.idle, "limits.idle", self.idle.as_deref())?;

@@ -23,8 +23,8 @@ use crate::vigil;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many connections a door has at once; one more is told so, and closed. Each takes up to
-    /// about 30 KB while it is busy. Too low turns clients away; too high lets them take the memory.
+    /// How many connections a door has at once; one more is told so, and closed. Each takes a few KB,
+    /// and as much of `body_bytes` as it has sent of a request that is not complete. Too low turns clients away; too high lets them take the memory.
     pub connections: usize,
     /// The longest headers of a request, in bytes.
     pub header_bytes: usize,
@@ -47,7 +47,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections: 20_000,
+            connections: 16_000,
             header_bytes: 32 << 10,
             body_bytes: 1 << 20,
             batch: 1_000,

@@ -110,9 +110,13 @@ fn pace(a_second: u32, clock: &SystemClock) -> Option<Limiter> {
     Limiter::builder(quota).keys(1).clock(clock.clone()).build().ok()
 }
 
-/// Whether a header carries what lets somebody in: that is never written.
+/// Whether an attribute is what lets somebody in: that is never written.
 fn is_credential(part: &Attribute) -> bool {
-    matches!(part, Attribute::Header(name) if CREDENTIALS.contains(&&**name))
+    match part {
+        Attribute::Header(name) => CREDENTIALS.contains(&&**name),
+        Attribute::Given(name) => &**name == "api_key",
+        _ => false,
+    }
 }
 
 /// What a client sent, in a form that cannot be taken for anything else: of bounded length, and

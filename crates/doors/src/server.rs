@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, UnixListener};
-use tollgate::Timer as _;
+use tollgate::{Clock as _, Timer as _};
 
 use crate::address::Address;
 use crate::admin::Admin;
@@ -88,6 +88,8 @@ impl Doors {
         let answers = Arc::new(Answers::new(Arc::clone(&service), config.respond));
         let tickets = Arc::new(Tickets::new(&limits));
         service.metrics().follow(&tickets);
+        let swept = sweep(Arc::clone(&service), Arc::clone(&tickets));
+        doors.accepting.push(tokio::spawn(swept));
         let held = Arc::clone(&tickets);
         let http = Http::new(Arc::clone(&service), Arc::clone(&answers), held, limits);
         let forward_auth = ForwardAuth::new(Arc::clone(&service), answers);
@@ -159,6 +161,22 @@ impl Doors {
         if let Ok(workers) = Arc::try_unwrap(self.workers) {
             workers.stop();
         }
+    }
+}
+
+/// Throws away what nobody needs any more, also when nobody asks: tickets whose time is over, whose
+/// slots other doors wait for, and rules that no request under way holds. Ends with the server.
+async fn sweep(service: Arc<Service>, tickets: Arc<Tickets>) {
+    let mut draining = service.drain().listener();
+    loop {
+        tokio::select! {
+            () = service.clock().sleep(SWEEP) => {}
+            () = draining.begin() => return,
+        }
+        for _ in 0..SWEEPS {
+            tickets.sweep(service.clock().now());
+        }
+        service.engine().release_retired();
     }
 }
 
@@ -272,6 +290,10 @@ const BACKLOG: i32 = 4096;
 
 /// After this a silent connection is asked whether it is still there.
 const KEEPALIVE: Duration = Duration::from_secs(60);
+
+/// How often what is over is thrown away, and how many times a few of it.
+const SWEEP: Duration = Duration::from_millis(500);
+const SWEEPS: usize = 64;
 
 /// After an error, before the next try.
 const PAUSE: Duration = Duration::from_millis(100);

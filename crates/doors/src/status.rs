@@ -28,7 +28,7 @@ impl Site for Status {
 
     async fn answer(&self, request: Request<Incoming>, _: Peer) -> Answer {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return respond::problem(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here");
+            return respond::wrong_method("GET, HEAD");
         }
         let path = request.uri().path();
         if path == "/metrics" {

@@ -30,7 +30,7 @@ pub(crate) fn answered() {
 }
 
 /// Keeps the thread that this runs on awake while it is worth it. Does not end.
-pub(crate) async fn keep(clock: impl Clock + Timer) {
+pub(crate) async fn keep(clock: impl Timer) {
     let often = OFTEN.with(Rc::clone);
     loop {
         often.notified().await;

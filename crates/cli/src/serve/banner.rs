@@ -46,7 +46,7 @@ fn tries(doors: &Doors, examples: bool) -> String {
             "http" => format!("curl -i http://{address}/v1/check -d '{{\"user\":\"alice\"}}'"),
             "resp" => format!("redis-cli -p {port} CL.THROTTLE alice 15 30 60"),
             "status" => format!("curl http://{address}/metrics"),
-            "admin" => "tollgate keys inspect user=alice".to_owned(),
+            "admin" => format!("tollgate keys inspect user=alice --server {address}"),
             _ => continue,
         };
         // A text takes whatever is written to it.
