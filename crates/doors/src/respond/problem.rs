@@ -20,6 +20,8 @@ struct Problem<'a> {
 /// The answer to a request with which something is wrong.
 pub(crate) fn problem(status: StatusCode, detail: &str) -> Answer {
     let title = status.canonical_reason().unwrap_or("Error");
+    // What a client sent may be in it. JSON escapes what controls a terminal, but for these.
+    let detail = &*detail.replace(|c: char| ('\u{7f}'..='\u{9f}').contains(&c), "?");
     let problem = Problem { title, status: status.as_u16(), detail };
     // Texts and numbers can always be written.
     let body = serde_json::to_vec(&problem).unwrap_or_default();
@@ -148,6 +150,14 @@ mod tests {
         assert_eq!(json["status"], 403);
         let kind = "https://iana.org/assignments/http-problem-types#abnormal-usage-detected";
         assert_eq!(json["type"], kind);
+    }
+
+    #[test]
+    fn nothing_that_controls_a_terminal_is_repeated() {
+        let answer = problem(StatusCode::BAD_REQUEST, "no `a\u{7f}\u{9b}\u{1b}`: write `é`");
+        let body = format!("{:?}", answer.body());
+        assert!(!body.contains("\\x7f") && !body.contains("\\xc2\\x9b"), "{body}");
+        assert!(body.contains("no `a??") && body.contains("u001b"), "{body}");
     }
 
     #[test]
