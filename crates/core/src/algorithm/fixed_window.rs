@@ -14,6 +14,7 @@ pub(crate) struct FixedWindow {
     limit: u64,
     /// The low bits of a word, which hold the count.
     count_bits: u32,
+    count_mask: u64,
     /// The end of a window is kept in units of so many nanoseconds.
     unit: PowerOfTwo,
 }
@@ -37,18 +38,34 @@ impl FixedWindow {
     pub(crate) fn new(grid: Grid, limit: u64) -> Self {
         let count_bits = (limit.ilog2() + 1).max(Word::FRACTION_BITS);
         let unit = PowerOfTwo::new(count_bits - Word::FRACTION_BITS);
-        Self { grid, limit, count_bits, unit }
+        Self { grid, limit, count_bits, count_mask: (1 << count_bits) - 1, unit }
     }
 
+    /// A step that is allowed in the window of the word, as most are: in the shortest way.
     #[inline(always)]
+    fn usual_step(&self, word: Word, now: u64, end: u64, cost: u64) -> Option<Step> {
+        let is_usual = cost.wrapping_sub(1) < self.limit;
+        if !is_usual || word.bits() >> self.count_bits != self.unit.in_units(end) {
+            return None;
+        }
+        let left = self.limit.checked_sub((word.bits() & self.count_mask) + cost)?;
+        let room = Room::Tokens { limit: self.limit, left, reset: end - now };
+        // The count stands lowest, and has room for the limit.
+        Some(Step { word: Word::new(word.bits() + cost), decision: Decision::allowed(room) })
+    }
+
     fn current(&self, word: Word, now: u64, phase: Phase) -> Current {
-        let end = self.grid.end(now, phase);
+        self.current_of(word, self.grid.end(now, phase), phase)
+    }
+
+    /// The same, of a window that ends at `end`.
+    fn current_of(&self, word: Word, end: u64, phase: Phase) -> Current {
         let prefix = self.unit.in_units(end);
         let stored = word.bits() >> self.count_bits;
         if stored < prefix {
             return Current { prefix, end, count: 0 };
         }
-        let count = word.bits() & ((1 << self.count_bits) - 1);
+        let count = word.bits() & self.count_mask;
         if stored == prefix {
             return Current { prefix, end, count };
         }
@@ -67,13 +84,10 @@ impl FixedWindow {
         let reset = if count == 0 { 0 } else { current.end - now };
         Room::Tokens { limit: self.limit, left: self.limit.saturating_sub(count), reset }
     }
-}
 
-impl Steps for FixedWindow {
-    #[inline(always)]
-    fn step(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step {
-        let now = now.as_nanos();
-        let current = self.current(word, now, phase);
+    #[inline(never)]
+    fn other_step(&self, word: Word, now: u64, end: u64, cost: u64, phase: Phase) -> Step {
+        let current = self.current_of(word, end, phase);
         let room = self.room(now, &current, current.count);
         if cost == 0 {
             return Step { word, decision: Decision::allowed(room) };
@@ -88,6 +102,18 @@ impl Steps for FixedWindow {
             false => Decision::denied_for(current.end - now, room),
         };
         Step { word, decision }
+    }
+}
+
+impl Steps for FixedWindow {
+    #[inline(always)]
+    fn step(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step {
+        let now = now.as_nanos();
+        let end = self.grid.end(now, phase);
+        match self.usual_step(word, now, end, cost) {
+            Some(step) => step,
+            None => self.other_step(word, now, end, cost, phase),
+        }
     }
 
     fn refund(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Word {

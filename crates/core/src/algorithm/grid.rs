@@ -65,14 +65,11 @@ impl Grid {
     }
 
     /// The end of the window that `now` lies in: the first one after it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn end(&self, now: u64, phase: Phase) -> u64 {
         match self {
             Self::Regular { length, .. } => now + (length.value - self.since_begin(now, phase)),
-            Self::Calendar { ends } => {
-                let next = ends.partition_point(|end| *end <= now);
-                ends.get(next).copied().unwrap_or(Tick::MAX.as_nanos() + 1)
-            }
+            Self::Calendar { ends } => end_after(ends, now),
         }
     }
 
@@ -95,12 +92,20 @@ impl Grid {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn since_begin(&self, now: u64, phase: Phase) -> u64 {
         let Self::Regular { length, offset, jittered } = self else { return 0 };
         let moved = if *jittered { phase.0 % length.value } else { 0 };
         length.remainder(now + offset + (length.value - moved))
     }
+}
+
+/// The first end after `now`. Not inlined: a search takes its time anyway, and regular windows do
+/// without its instructions.
+#[inline(never)]
+fn end_after(ends: &[u64], now: u64) -> u64 {
+    let next = ends.partition_point(|end| *end <= now);
+    ends.get(next).copied().unwrap_or(Tick::MAX.as_nanos() + 1)
 }
 
 /// A number to divide by again and again: a multiplication takes the place of the division.
@@ -137,14 +142,15 @@ impl Divisor {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn remainder(&self, number: u64) -> u64 {
         debug_assert!(number < 1 << Self::BITS);
         number - self.small_quotient(number) * self.value
     }
 
-    #[inline]
-    fn small_quotient(&self, number: u64) -> u64 {
+    /// The quotient of a number below `2^BITS`.
+    #[inline(always)]
+    pub(super) fn small_quotient(&self, number: u64) -> u64 {
         // Moved up so that the whole part of the product is its upper half.
         let product = u128::from(number << (64 - Self::BITS)) * u128::from(self.inverse);
         (product >> 64) as u64 >> self.log

@@ -25,13 +25,17 @@ pub(crate) struct SlidingCounter {
     limit: u64,
     /// The lowest bits of a word hold this window's count, the next ones the last one's.
     this_bits: u32,
-    last_bits: u32,
     /// Both of them.
     counts_bits: u32,
+    /// The bits of each count, at the lowest place.
+    this_mask: u64,
+    last_mask: u64,
     /// How many low bits of the last count are rounded away.
     last_shift: u32,
     /// When a window is forgotten is kept in units of so many nanoseconds.
     unit: PowerOfTwo,
+    /// Whether tokens times the length of a window fit into 64 bits, as nearly always.
+    is_narrow: bool,
 }
 
 /// The windows under way.
@@ -79,15 +83,31 @@ impl SlidingCounter {
         let by_length = Divisor::new(length);
         let counts_bits = this_bits + last_bits;
         let unit = PowerOfTwo::new(counts_bits - Word::FRACTION_BITS);
-        Self { grid, length, by_length, limit, this_bits, last_bits, counts_bits, last_shift, unit }
+        let (this_mask, last_mask) = ((1 << this_bits) - 1, (1 << last_bits) - 1);
+        // Also if a word of another limit is read while its slot changes hands.
+        let most = limit.max(last_mask << last_shift);
+        let is_narrow = most.checked_mul(length).is_some_and(|all| all < 1 << 62);
+        Self {
+            grid,
+            length,
+            by_length,
+            limit,
+            this_bits,
+            counts_bits,
+            this_mask,
+            last_mask,
+            last_shift,
+            unit,
+            is_narrow,
+        }
     }
 
     #[inline(always)]
     fn counts(&self, word: Word) -> Counts {
         Counts {
             prefix: word.bits() >> self.counts_bits,
-            last: (word.bits() >> self.this_bits) & ((1 << self.last_bits) - 1),
-            this: word.bits() & ((1 << self.this_bits) - 1),
+            last: (word.bits() >> self.this_bits) & self.last_mask,
+            this: word.bits() & self.this_mask,
         }
     }
 
@@ -103,9 +123,28 @@ impl SlidingCounter {
         self.unit.in_units(forgotten.saturating_sub(self.length))
     }
 
+    /// A step that is allowed in the window of the word, as most are: in the shortest way.
     #[inline(always)]
+    fn usual_step(&self, word: Word, now: u64, end: u64, cost: u64) -> Option<Step> {
+        let Counts { prefix, last, this } = self.counts(word);
+        let is_usual = self.is_narrow && cost.wrapping_sub(1) < self.limit;
+        if !is_usual || prefix != self.prefix(end) {
+            return None;
+        }
+        let free = self.limit.checked_sub(this + cost)? * self.length;
+        let free = free.checked_sub((last << self.last_shift) * (end - now))?;
+        let (left, reset) = (self.by_length.small_quotient(free), end + self.length - now);
+        let decision = Decision::allowed(Room::Tokens { limit: self.limit, left, reset });
+        // This window's count stands lowest, and has room for the limit.
+        Some(Step { word: Word::new(word.bits() + cost), decision })
+    }
+
     fn current(&self, word: Word, now: u64, phase: Phase) -> Current {
-        let end = self.grid.end(now, phase);
+        self.current_of(word, now, self.grid.end(now, phase), phase)
+    }
+
+    /// The same, of a window that ends at `end`.
+    fn current_of(&self, word: Word, now: u64, end: u64, phase: Phase) -> Current {
         let prefix = self.prefix(end);
         let Counts { prefix: stored, last, this } = self.counts(word);
         if stored == prefix {
@@ -157,6 +196,25 @@ impl SlidingCounter {
         self.room(now, current, current.this, free)
     }
 
+    #[inline(never)]
+    fn other_step(&self, word: Word, now: u64, end: u64, cost: u64, phase: Phase) -> Step {
+        let current = self.current_of(word, now, end, phase);
+        if cost == 0 {
+            return Step { word, decision: Decision::allowed(self.present_room(now, &current)) };
+        }
+        let this = current.this.saturating_add(cost);
+        if let Some(free) = self.free(&current, this) {
+            let decision = Decision::allowed(self.room(now, &current, this, free));
+            return Step { word: self.word(&current, this), decision };
+        }
+        let room = self.present_room(now, &current);
+        let decision = match cost > self.limit {
+            true => Decision::denied_forever(room),
+            false => Decision::denied_for(self.wait(&current, now, cost), room),
+        };
+        Step { word, decision }
+    }
+
     /// When `cost` fits: the first nanosecond, as a time from `now`.
     fn wait(&self, current: &Current, now: u64, cost: u64) -> u64 {
         let free = self.limit - cost;
@@ -194,21 +252,11 @@ impl Steps for SlidingCounter {
     #[inline(always)]
     fn step(&self, word: Word, now: Tick, cost: u64, phase: Phase) -> Step {
         let now = now.as_nanos();
-        let current = self.current(word, now, phase);
-        if cost == 0 {
-            return Step { word, decision: Decision::allowed(self.present_room(now, &current)) };
+        let end = self.grid.end(now, phase);
+        match self.usual_step(word, now, end, cost) {
+            Some(step) => step,
+            None => self.other_step(word, now, end, cost, phase),
         }
-        let this = current.this.saturating_add(cost);
-        if let Some(free) = self.free(&current, this) {
-            let decision = Decision::allowed(self.room(now, &current, this, free));
-            return Step { word: self.word(&current, this), decision };
-        }
-        let room = self.present_room(now, &current);
-        let decision = match cost > self.limit {
-            true => Decision::denied_forever(room),
-            false => Decision::denied_for(self.wait(&current, now, cost), room),
-        };
-        Step { word, decision }
     }
 
     /// Both counts, each for itself: what the later word counts in its last window is what an
