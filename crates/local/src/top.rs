@@ -60,17 +60,14 @@ struct Lists {
     samples: u32,
 }
 
+/// Keys by hash, how often each came, and what it is called: apart, because a sample looks at all
+/// hashes, and mostly at nothing else.
 #[derive(Debug, Default)]
 struct List {
-    entries: Vec<Entry>,
+    hashes: Vec<KeyHash>,
+    counts: Vec<u64>,
+    labels: Vec<String>,
     total: u64,
-}
-
-#[derive(Debug)]
-struct Entry {
-    hash: KeyHash,
-    label: String,
-    count: u64,
 }
 
 /// Instances have a countdown each in every thread. Where there are more instances than that, two
@@ -245,33 +242,40 @@ impl List {
     fn count(&mut self, hash: KeyHash, weight: u32, label: &str) {
         let weight = u64::from(weight);
         self.total += weight;
-        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.hash == hash) {
-            entry.count += weight;
-        } else if self.entries.len() < HeavyKeys::LENGTH {
-            self.entries.push(Entry { hash, label: label.to_owned(), count: weight });
-        } else if let Some(lightest) = self.entries.iter_mut().min_by_key(|entry| entry.count) {
-            let count = lightest.count + weight;
-            *lightest = Entry { hash, label: label.to_owned(), count };
+        if let Some(at) = self.hashes.iter().position(|known| *known == hash) {
+            self.counts[at] += weight;
+        } else if self.hashes.len() < HeavyKeys::LENGTH {
+            self.hashes.push(hash);
+            self.counts.push(weight);
+            self.labels.push(label.to_owned());
+        } else if let Some(lightest) = (0..self.counts.len()).min_by_key(|at| self.counts[*at]) {
+            self.hashes[lightest] = hash;
+            self.counts[lightest] += weight;
+            label.clone_into(&mut self.labels[lightest]);
         }
     }
 
     fn top(&self, n: usize) -> Vec<HeavyKey> {
-        let mut entries: Vec<_> = self.entries.iter().collect();
-        entries.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.label.cmp(&b.label)));
-        let heavy = |entry: &Entry| HeavyKey {
-            key: entry.label.clone(),
-            count: entry.count,
-            share: entry.count as f64 / self.total.max(1) as f64,
+        let mut entries: Vec<_> = self.labels.iter().zip(self.counts.iter().copied()).collect();
+        entries.sort_by(|(a, a_count), (b, b_count)| b_count.cmp(a_count).then_with(|| a.cmp(b)));
+        let heavy = |(label, count): (&String, u64)| HeavyKey {
+            key: label.clone(),
+            count,
+            share: count as f64 / self.total.max(1) as f64,
         };
         entries.into_iter().take(n).map(heavy).collect()
     }
 
     fn halve(&mut self) {
         self.total /= 2;
-        self.entries.retain_mut(|entry| {
-            entry.count /= 2;
-            entry.count > 0
-        });
+        for at in (0..self.counts.len()).rev() {
+            self.counts[at] /= 2;
+            if self.counts[at] == 0 {
+                self.hashes.swap_remove(at);
+                self.counts.swap_remove(at);
+                self.labels.swap_remove(at);
+            }
+        }
     }
 }
 
