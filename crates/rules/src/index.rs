@@ -1,9 +1,10 @@
 //! Which rules may be about a request, without looking at each.
 //!
-//! Every rule is filed under the rarest thing it asks for: one of its paths, or the exact value of
-//! an attribute. A request looks under its own path and its own values, and finds few rules but
+//! Every rule is filed under the rarest thing it asks for: one of its paths, its host, or the exact
+//! value of another attribute. A request looks under its own path and its own values, and finds few rules but
 //! those that are about it, however many there are. Whether they are is still to be asked.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use hashbrown::HashTable;
@@ -12,6 +13,7 @@ use smallvec::SmallVec;
 use crate::attribute::Attribute;
 use crate::facts::{Facts, Value};
 use crate::matching::{Matching, Pattern};
+use crate::normal::bare_host;
 use crate::path::{PathPattern, Segment, Segments, segments};
 use crate::short::{hash, same};
 
@@ -47,8 +49,8 @@ impl Index {
                         values.push(Values::new(attribute.clone()));
                         values.len() - 1
                     });
-                    for value in patterns.iter().filter_map(Pattern::exact) {
-                        values[at].insert(value, rule);
+                    for value in exact_texts(attribute, patterns) {
+                        values[at].insert(&value, rule);
                     }
                 }
             }
@@ -115,7 +117,7 @@ impl Uses {
             *self.paths.entry(path.to_string()).or_default() += 1;
         }
         for (attribute, patterns) in exact_values(matching) {
-            for value in patterns.iter().filter_map(Pattern::exact) {
+            for value in exact_texts(attribute, patterns) {
                 let key = (attribute.to_string(), value.into());
                 *self.values.entry(key).or_default() += 1;
             }
@@ -134,9 +136,10 @@ impl Uses {
             None => (usize::MAX, Filed::Always),
         };
         for (attribute, patterns) in exact_values(matching) {
-            let of_value =
-                |value: &str| self.values.get(&(attribute.to_string(), value.into())).copied();
-            let uses = patterns.iter().filter_map(Pattern::exact).filter_map(of_value).max();
+            let of_value = |value: Cow<'_, str>| {
+                self.values.get(&(attribute.to_string(), value.into())).copied()
+            };
+            let uses = exact_texts(attribute, patterns).filter_map(of_value).max();
             if let Some(uses) = uses.filter(|uses| *uses < rarest.0) {
                 rarest = (uses, Filed::Value(attribute, patterns));
             }
@@ -147,12 +150,25 @@ impl Uses {
 
 /// The attributes that must have one of some exact texts.
 fn exact_values(matching: &Matching) -> impl Iterator<Item = (&Attribute, &[Pattern])> {
-    let exact = |(attribute, patterns): &&(Attribute, Box<[Pattern]>)| {
-        let text =
-            matches!(attribute, Attribute::Given(_) | Attribute::Header(_) | Attribute::Query(_));
-        text && patterns.iter().all(|pattern| pattern.exact().is_some())
+    let text = |(attribute, _): &&(Attribute, Box<[Pattern]>)| {
+        matches!(attribute, Attribute::Given(_) | Attribute::Header(_) | Attribute::Query(_))
     };
-    matching.others.iter().filter(exact).map(|(attribute, patterns)| (attribute, &**patterns))
+    let others = matching.others.iter().filter(text);
+    let host = (!matching.hosts.is_empty()).then_some((&Attribute::Host, &*matching.hosts));
+    let all = others.map(|(attribute, patterns)| (attribute, &**patterns)).chain(host);
+    all.filter(|(_, patterns)| patterns.iter().all(|pattern| pattern.exact().is_some()))
+}
+
+/// The texts that fit, as requests have them.
+fn exact_texts<'r>(
+    attribute: &Attribute,
+    patterns: &'r [Pattern],
+) -> impl Iterator<Item = Cow<'r, str>> {
+    let is_host = *attribute == Attribute::Host;
+    patterns.iter().filter_map(Pattern::exact).map(move |text| match is_host {
+        true => Cow::Owned(bare_host(text).to_ascii_lowercase()),
+        false => Cow::Borrowed(text),
+    })
 }
 
 /// Rules by the value of an attribute.
@@ -181,12 +197,30 @@ impl Values {
     fn find(&self, facts: &Facts<'_>, found: &mut Candidates) {
         let value = match &self.attribute {
             Attribute::Given(name) => facts.given(name),
+            Attribute::Host => return self.find_host(facts.request().host_name(), found),
             other => match facts.plain_value(other) {
                 Some(Value::Text(value)) => Some(value),
                 _ => None,
             },
         };
-        let Some(value) = value.map(str::as_bytes) else { return };
+        if let Some(value) = value {
+            self.look(value.as_bytes(), found);
+        }
+    }
+
+    /// Hosts are written in any letters, mostly in small ones.
+    fn find_host(&self, host: &str, found: &mut Candidates) {
+        let host = bare_host(host).as_bytes();
+        if !host.iter().any(u8::is_ascii_uppercase) {
+            return self.look(host, found);
+        }
+        let mut small = SmallVec::<[u8; 64]>::from_slice(host);
+        small.make_ascii_lowercase();
+        self.look(&small, found);
+    }
+
+    #[inline]
+    fn look(&self, value: &[u8], found: &mut Candidates) {
         let is_it = |(known, _): &(Box<str>, Vec<u32>)| same(known.as_bytes(), value);
         if let Some((_, rules)) = self.table.find(hash(0, value), is_it) {
             push_all(rules, 0, found);
@@ -305,5 +339,70 @@ fn push_all(rules: &[u32], mark: u32, found: &mut Candidates) {
 impl Branch {
     fn is_empty(&self) -> bool {
         self.here.is_empty() && self.below.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::{Facts, Request, RuleSet};
+
+    /// One of these after `field:`, or nothing.
+    fn asked(field: &'static str, of: &'static [&'static str]) -> impl Strategy<Value = String> {
+        let one = prop::sample::select(of).prop_map(move |value| format!("{field}: {value}"));
+        prop_oneof![Just(String::new()), one]
+    }
+
+    fn rule() -> impl Strategy<Value = String> {
+        let fields = (
+            asked("path", &["/a", "/a/b", "/a/**", "'/{x}/b'", "/**", "[/a, /c/*]"]),
+            asked("host", &["a.com", "A.com", "'a.com:80'", "'*.com'", "[a.com, b.com]"]),
+            asked("user", &["u", "[u, v]", "'u*'"]),
+            asked("header.x-y", &["1", "'*'"]),
+            asked("method", &["GET", "[GET, PUT]"]),
+        );
+        fields.prop_map(|(path, host, user, header, method)| {
+            [path, host, user, header, method].into_iter().filter(|field| !field.is_empty()).fold(
+                String::new(),
+                |all, field| match all.is_empty() {
+                    true => field,
+                    false => all + ", " + &field,
+                },
+            )
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_found_but_what_a_look_at_every_rule_finds(
+            rules in prop::collection::vec(rule(), 1..20),
+            method in prop::sample::select(&["GET", "put"][..]),
+            path in prop::sample::select(&["/", "/a", "/a/b", "/c/d", "/c/b/e"][..]),
+            host in prop::sample::select(&["", "a.com", "B.Com", "a.com:80", "c.com."][..]),
+            user in prop::sample::select(&["u", "v", "uv"][..]),
+            header in prop::sample::select(&[None, Some("1"), Some("2")][..]),
+        ) {
+            let text = rules.iter().enumerate().fold(String::from("rules:"), |text, (at, rule)| {
+                text + &format!("\n  - {{ name: r{at}, match: {{ {rule} }}, key: [], limit: 1/s }}")
+            });
+            let set = RuleSet::parse(&text).unwrap();
+            let (attributes, headers) = ([("user", user)], header.map(|it| [("x-y", it)]));
+            let headers = headers.as_ref().map_or(&[][..], |it| it);
+            let request =
+                Request::new(method, path).host(host).attributes(&attributes).headers(headers);
+            let mut room = String::new();
+            for request in [request.normal(&mut room), request] {
+                let facts = Facts::new(&set, &request, None);
+                let (mut found, mut all) = (Vec::new(), Vec::new());
+                set.each_matching(&facts, |number, _| found.push(number));
+                for (number, rule) in set.rules().iter().enumerate() {
+                    if rule.matching.mismatch(&facts).is_none() {
+                        all.push(number);
+                    }
+                }
+                prop_assert_eq!(found, all, "{}", text);
+            }
+        }
     }
 }
