@@ -26,6 +26,10 @@ impl Status {
 impl Site for Status {
     const NAME: Name = Name::Status;
 
+    fn service(&self) -> &Arc<Service> {
+        &self.service
+    }
+
     async fn answer(&self, request: Request<Incoming>, _: Peer) -> Answer {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return respond::wrong_method("GET, HEAD");

@@ -20,14 +20,16 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::AsyncWriteExt as _;
+use tollgate::SystemClock;
 
 use crate::connection::{Limits, Peer, Stream};
 use crate::door::{Door, Name};
 use crate::drain::Draining;
 use crate::respond;
+use crate::service::Service;
 use crate::web::begun::Begun;
 use crate::web::quick::{Next, Quick};
-use crate::web::silence::{Requests, Watch};
+use crate::web::silence::{Late, Requests, Watch};
 use crate::worker::Work;
 
 pub(crate) use quick::at_once;
@@ -48,10 +50,8 @@ pub(crate) trait Site: Send + Sync + 'static {
         None
     }
 
-    /// Seconds since 1970, for the date of what is answered that way.
-    fn unix_seconds(&self) -> u64 {
-        0
-    }
+    /// What is behind it.
+    fn service(&self) -> &Arc<Service>;
 }
 
 /// A door of HTTP.
@@ -81,7 +81,8 @@ impl<S: Site> Door for Web<S> {
     }
 }
 
-/// Serves a connection until it ends, is silent for too long, or nobody is to be served any more.
+/// Serves a connection until it ends, is silent or owes something for too long, or nobody is to be
+/// served any more.
 async fn serve<S: Site>(
     site: Arc<S>,
     stream: Stream,
@@ -89,17 +90,12 @@ async fn serve<S: Site>(
     limits: Limits,
     mut draining: Draining,
 ) {
-    let mut begun = Begun::new(stream);
-    // Whoever has said nothing yet is not owed an answer.
-    let is_http2 = tokio::select! {
-        spoken = tokio::time::timeout(limits.idle, begun.is_http2()) => match spoken {
-            Ok(Ok(is_http2)) => is_http2,
-            Ok(Err(_)) | Err(_) => return,
-        },
-        () = draining.begin() => return,
-    };
     let requests = Requests::default();
-    let mut watch = Watch::new(requests.clone());
+    let mut watch = Watch::new(requests.clone(), site.service().clock().clone(), &limits);
+    let mut begun = Begun::new(stream, requests.clone());
+    // Whoever has said nothing yet is not owed an answer.
+    let spoken = until(pin!(begun.is_http2()), &mut watch, &mut draining).await;
+    let Why::Over(Ok(is_http2)) = spoken else { return };
     if !is_http2 {
         let ending = AtomicBool::new(false);
         let (begun, site) = (&mut begun, &*site);
@@ -122,7 +118,10 @@ async fn serve<S: Site>(
     if is_http2 {
         let connection = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
-            .keep_alive_interval(limits.patience)
+            // What stands between requests cannot be told from half of one here. Whoever is in the
+            // middle of something cannot answer to a ping, and has no longer than patience.
+            .keep_alive_interval(limits.patience / 2)
+            .keep_alive_timeout(limits.patience / 2)
             .max_concurrent_streams(STREAMS)
             .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
             .serve_connection(stream, service);
@@ -147,42 +146,53 @@ async fn serve<S: Site>(
 async fn live<C: Future>(
     mut connection: Pin<&mut C>,
     end: impl Fn(Pin<&mut C>),
-    watch: &mut Watch,
+    watch: &mut Watch<SystemClock>,
     limits: &Limits,
     draining: &mut Draining,
 ) -> Option<C::Output> {
-    loop {
-        let until = async {
-            tokio::select! {
-                biased;
-                // What ends a connection early is the client's affair: it has gone, or does not
-                // speak HTTP, in which case it has been told.
-                over = connection.as_mut() => Why::Over(over),
-                () = draining.begin() => Why::Draining,
-            }
-        };
-        match tokio::time::timeout(limits.idle / LOOKS, until).await {
-            Ok(Why::Over(over)) => return Some(over),
-            Ok(Why::Draining) => {
-                end(connection.as_mut());
-                // It is cut off when the time to drain is over.
-                connection.await;
-                return None;
-            }
-            Err(_) if watch.look() < LOOKS => {}
-            Err(_) => {
-                end(connection.as_mut());
-                let _ = tokio::time::timeout(limits.patience, connection).await;
-                return None;
-            }
+    match until(connection.as_mut(), watch, draining).await {
+        Why::Over(over) => return Some(over),
+        Why::Draining => {
+            end(connection.as_mut());
+            // It is cut off when the time to drain is over.
+            connection.await;
         }
+        Why::Late(Late::Silent) => {
+            end(connection.as_mut());
+            let _ = tokio::time::timeout(limits.patience, connection).await;
+        }
+        // It has had its time.
+        Why::Late(Late::Owing) => {}
     }
+    None
+}
+
+/// Goes on with a connection until there is a reason not to.
+async fn until<C: Future>(
+    mut connection: Pin<&mut C>,
+    watch: &mut Watch<SystemClock>,
+    draining: &mut Draining,
+) -> Why<C::Output> {
+    let mut drains = pin!(draining.begin());
+    poll_fn(|context| {
+        // What ends a connection early is the client's affair: it has gone, or does not speak HTTP,
+        // in which case it has been told.
+        if let Poll::Ready(over) = connection.as_mut().poll(context) {
+            return Poll::Ready(Why::Over(over));
+        }
+        if drains.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Why::Draining);
+        }
+        watch.poll(context).map(Why::Late)
+    })
+    .await
 }
 
 /// Why a connection is not served any more.
 enum Why<T> {
     Over(T),
     Draining,
+    Late(Late),
 }
 
 /// Says that there are too many connections.
@@ -251,9 +261,6 @@ async fn whole(mut incoming: Incoming, most: usize) -> Result<Bytes, BodyError> 
 
 /// Requests under way at once on one connection of HTTP/2.
 const STREAMS: u32 = 256;
-
-/// How often it is looked during the time for which a connection may be silent.
-const LOOKS: u32 = 4;
 
 /// The least that hyper can do with.
 const SMALLEST_BUFFER: usize = 8192;

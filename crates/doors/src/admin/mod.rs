@@ -112,6 +112,10 @@ impl Admin {
 impl Site for Admin {
     const NAME: Name = Name::Admin;
 
+    fn service(&self) -> &Arc<Service> {
+        &self.service
+    }
+
     async fn answer(&self, request: Request<Incoming>, peer: Peer) -> Answer {
         if let Err(refused) = guard::check(&request, peer, self.token.as_ref()) {
             return *refused;

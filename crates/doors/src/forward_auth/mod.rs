@@ -97,6 +97,10 @@ impl ForwardAuth {
 impl Site for ForwardAuth {
     const NAME: Name = Name::ForwardAuth;
 
+    fn service(&self) -> &Arc<Service> {
+        &self.service
+    }
+
     async fn answer(&self, request: Request<Incoming>, peer: Peer) -> Answer {
         let (request, _) = request.into_parts();
         let path = request.uri.path();

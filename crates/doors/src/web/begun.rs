@@ -8,17 +8,23 @@ use std::task::{Context, Poll};
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
-/// A connection of which the first bytes were read. They are read again.
+use crate::web::silence::{Owed, Requests};
+
+/// A connection of which the first bytes were read. They are read again. It notes what the client
+/// owes.
 #[derive(Debug)]
 pub(super) struct Begun<S> {
     stream: S,
     /// What was read from the stream, and not from this.
     unread: BytesMut,
+    requests: Requests,
+    /// In HTTP/2 not everything that comes between requests is the beginning of one.
+    http2: bool,
 }
 
 impl<S: AsyncRead + Unpin> Begun<S> {
-    pub(super) fn new(stream: S) -> Self {
-        Self { stream, unread: BytesMut::new() }
+    pub(super) fn new(stream: S, requests: Requests) -> Self {
+        Self { stream, unread: BytesMut::new(), requests, http2: false }
     }
 
     /// Whether HTTP/2 is spoken. As much is read as it takes to know.
@@ -29,7 +35,12 @@ impl<S: AsyncRead + Unpin> Begun<S> {
                 return Ok(false);
             }
             if known == PREFACE.len() {
+                self.http2 = true;
+                self.requests.owes(Owed::Nothing);
                 return Ok(true);
+            }
+            if known > 0 {
+                self.requests.owes(Owed::Rest);
             }
             if poll_fn(|context| self.poll_more(context)).await? == 0 {
                 return Ok(false);
@@ -52,8 +63,21 @@ impl<S: AsyncRead + Unpin> Begun<S> {
         &mut self.unread
     }
 
-    pub(super) const fn stream(&mut self) -> &mut S {
-        &mut self.stream
+    /// More has come, or what was here is handed on.
+    #[inline]
+    fn heard(&self, bytes: usize) {
+        if bytes > 0 && !self.http2 {
+            self.requests.owes(Owed::Rest);
+        }
+    }
+
+    /// Something was written, or the client does not take it.
+    #[inline]
+    fn wrote(&self, wrote: &Poll<io::Result<usize>>) {
+        match wrote {
+            Poll::Ready(_) => self.requests.taken(),
+            Poll::Pending => self.requests.owes(Owed::Taking),
+        }
     }
 }
 
@@ -66,10 +90,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.unread.is_empty() {
-            return Pin::new(&mut this.stream).poll_read(context, room);
+            let before = room.filled().len();
+            let read = Pin::new(&mut this.stream).poll_read(context, room);
+            this.heard(room.filled().len() - before);
+            return read;
         }
         let now = this.unread.len().min(room.remaining());
         room.put_slice(&this.unread.split_to(now));
+        this.heard(now);
         if this.unread.is_empty() {
             // Nobody reads into it any more.
             this.unread = BytesMut::new();
@@ -78,13 +106,16 @@ impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Begun<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Begun<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
+        let this = self.get_mut();
+        let wrote = Pin::new(&mut this.stream).poll_write(context, bytes);
+        this.wrote(&wrote);
+        wrote
     }
 
     fn poll_write_vectored(
@@ -92,7 +123,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Begun<S> {
         context: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write_vectored(context, bytes)
+        let this = self.get_mut();
+        let wrote = Pin::new(&mut this.stream).poll_write_vectored(context, bytes);
+        this.wrote(&wrote);
+        wrote
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -129,7 +163,7 @@ mod tests {
             let (mut client, server) = UnixStream::pair().unwrap();
             client.write_all(bytes).await.unwrap();
             drop(client);
-            let mut begun = Begun::new(server);
+            let mut begun = Begun::new(server, Requests::default());
             let is_http2 = begun.is_http2().await.unwrap();
             let mut all = Vec::new();
             begun.read_to_end(&mut all).await.unwrap();

@@ -14,10 +14,11 @@ use std::time::{Duration, SystemTime};
 use bytes::{Buf as _, Bytes};
 use hyper::body::Body as _;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tollgate::{Clock as _, Wall};
 
 use crate::web::begun::Begun;
 use crate::web::head::Head;
-use crate::web::silence::Requests;
+use crate::web::silence::{Owed, Requests};
 use crate::web::{Answer, Site};
 
 /// How it goes on.
@@ -56,7 +57,7 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
         loop {
             let step = self.answer_all(&mut out, &mut date);
             if !out.is_empty() {
-                if self.begun.stream().write_all(&out).await.is_err() {
+                if self.begun.write_all(&out).await.is_err() {
                     return Next::Over;
                 }
                 out.clear();
@@ -82,16 +83,19 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
             }
             let (path, body) = match Head::read(bytes) {
                 Head::Post { path, body } => (path, body),
-                Head::Partial if bytes.len() < AT_ONCE => return Step::More,
+                Head::Partial if bytes.len() < AT_ONCE => {
+                    self.requests.owes(Owed::Rest);
+                    return Step::More;
+                }
                 Head::Partial | Head::Other => return Step::Hyper,
             };
             let end = body.end;
             // A body that is still to come is waited for by those who know for how long.
             let Some(body) = bytes.get(body) else { return Step::Hyper };
-            let one = self.requests.begin();
             let Some(answer) = self.site.quick(path, body) else { return Step::Hyper };
-            drop(one);
-            write(answer, date.at(self.site.unix_seconds()), out);
+            // Nobody could look in between.
+            self.requests.once();
+            write(answer, date.at(self.site.service().clock().wall()), out);
             self.begun.unread_mut().advance(end);
         }
         Step::Again
@@ -146,7 +150,8 @@ struct Date {
 }
 
 impl Date {
-    fn at(&mut self, second: u64) -> &str {
+    fn at(&mut self, now: Wall) -> &str {
+        let second = now.as_unix_nanos() / 1_000_000_000;
         if self.second != second || self.text.is_empty() {
             let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(second));
             self.text = httpdate::fmt_http_date(time.unwrap_or(SystemTime::UNIX_EPOCH));
