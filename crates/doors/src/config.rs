@@ -177,6 +177,14 @@ impl Config {
 
     /// Whether all of it goes together.
     pub fn check(&self) -> Result<(), ConfigError> {
+        let Limits { held_bytes, body_bytes, .. } = self.limits;
+        if held_bytes < body_bytes {
+            let problem = format!(
+                "it is less than `limits.body_bytes`, {body_bytes}: there would never be room for \
+                 the longest body"
+            );
+            return Err(ConfigError::Value { field: "limits.held_bytes", problem });
+        }
         match &self.admin {
             Some(admin) if self.admin_token.is_none() && !admin.is_of_this_machine() => {
                 Err(ConfigError::OpenAdmin(admin.clone()))
@@ -250,6 +258,7 @@ struct RawLimits {
     connections: Option<Count>,
     header_bytes: Option<Count>,
     body_bytes: Option<Count>,
+    held_bytes: Option<Count>,
     batch: Option<Count>,
     patience: Option<String>,
     idle: Option<String>,
@@ -325,6 +334,8 @@ impl RawLimits {
         )?;
         let body_bytes = 1024..=1 << 30;
         set_count(&mut limits.body_bytes, "limits.body_bytes", self.body_bytes, body_bytes)?;
+        let held_bytes = 64 << 10..=1 << 40;
+        set_count(&mut limits.held_bytes, "limits.held_bytes", self.held_bytes, held_bytes)?;
         set_count(&mut limits.batch, "limits.batch", self.batch, 1..=100_000)?;
         set_time(&mut limits.patience, "limits.patience", self.patience.as_deref())?;
         set_time(&mut limits.idle, "limits.idle", self.idle.as_deref())?;
@@ -442,6 +453,15 @@ mod tests {
         let mut config = Config::parse("[listen]\nadmin = '0.0.0.0:4299'").unwrap();
         assert!(matches!(config.check(), Err(ConfigError::OpenAdmin(_))));
         config.admin_token = Some(Secret::new("t"));
+        assert_eq!(config.check(), Ok(()));
+    }
+
+    #[test]
+    fn there_is_room_for_the_longest_body() {
+        let config = Config::parse("[limits]\nheld_bytes = '1M'").unwrap();
+        let error = config.check().unwrap_err().to_string();
+        assert!(error.contains("`limits.held_bytes`") && error.contains("1048576"), "{error}");
+        let config = Config::parse("[limits]\nheld_bytes = '1M'\nbody_bytes = '1M'").unwrap();
         assert_eq!(config.check(), Ok(()));
     }
 

@@ -24,12 +24,16 @@ use crate::vigil;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How many connections a door has at once; one more is told so, and closed. Each takes a few KB,
-    /// and as much of `body_bytes` as it has sent of a request that is not complete. Too low turns clients away; too high lets them take the memory.
+    /// and more only of `held_bytes`. Too low turns clients away; too high lets them take the memory.
     pub connections: usize,
     /// The longest headers of a request, in bytes.
     pub header_bytes: usize,
     /// The longest body, or command of RESP, in bytes.
     pub body_bytes: usize,
+    /// How many bytes all connections together hold of requests that are not complete, and of answers
+    /// that are not taken, beyond a few KB each. Whoever needs more is refused, and may try again.
+    /// Too low turns away long requests when many come at once; too high lets them take the memory.
+    pub held_bytes: usize,
     /// How many requests one body, or how many arguments one command of RESP has.
     pub batch: usize,
     /// How long a client may take to send a request that it has begun, and to take its answer.
@@ -50,6 +54,7 @@ impl Default for Limits {
             connections: 16_000,
             header_bytes: 32 << 10,
             body_bytes: 1 << 20,
+            held_bytes: 256 << 20,
             batch: 1_000,
             patience: Duration::from_secs(10),
             idle: Duration::from_secs(75),

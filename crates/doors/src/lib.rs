@@ -28,6 +28,7 @@ mod forward_auth;
 #[doc(hidden)]
 pub mod fuzzing;
 mod given;
+mod held;
 mod http;
 mod log_level;
 mod metrics;

@@ -85,6 +85,7 @@ impl Doors {
             timeout: config.drain.timeout,
         };
         let limits = config.limits;
+        service.held().allow(limits.held_bytes);
         let answers = Arc::new(Answers::new(Arc::clone(&service), config.respond));
         let tickets = Arc::new(Tickets::new(&limits));
         service.metrics().follow(&tickets);

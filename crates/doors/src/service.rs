@@ -9,10 +9,12 @@ use tollgate::{Clock as _, Engine, Request, RuleSet, Ruling, SystemClock};
 use tollgate_rules::{NoFiles, Report, Source, Version};
 
 use crate::config::{Config, Log};
+use crate::connection::Limits;
 use crate::denials::Denials;
 use crate::door::Name;
 use crate::drain::Drain;
 use crate::given::{Given, InForce, Origin};
+use crate::held::Budget;
 use crate::log_level::LogLevel;
 use crate::metrics::Metrics;
 use crate::service::many::Throttles;
@@ -29,6 +31,8 @@ pub struct Service {
     denials: Denials,
     log_level: LogLevel,
     drain: Drain,
+    /// For what all doors hold of what is not complete.
+    held: Arc<Budget>,
     /// Hears that it is to end.
     end: Notify,
 }
@@ -64,6 +68,7 @@ impl Service {
             denials,
             log_level: LogLevel::default(),
             drain: Drain::new(),
+            held: Arc::new(Budget::new(Limits::default().held_bytes)),
             end: Notify::new(),
         })
     }
@@ -202,6 +207,11 @@ impl Service {
 
     pub(crate) const fn drain(&self) -> &Drain {
         &self.drain
+    }
+
+    /// How much of what is not complete may be held, and is.
+    pub(crate) const fn held(&self) -> &Arc<Budget> {
+        &self.held
     }
 
     pub(crate) const fn metrics(&self) -> &Metrics {

@@ -2,6 +2,7 @@
 
 mod begun;
 mod head;
+mod kept;
 mod quick;
 mod silence;
 
@@ -25,6 +26,7 @@ use tollgate::SystemClock;
 use crate::connection::{Limits, Peer, Stream};
 use crate::door::{Door, Name};
 use crate::drain::Draining;
+use crate::held::{Budget, Held, OverBudget};
 use crate::respond;
 use crate::service::Service;
 use crate::web::begun::Begun;
@@ -92,7 +94,8 @@ async fn serve<S: Site>(
 ) {
     let requests = Requests::default();
     let mut watch = Watch::new(requests.clone(), site.service().clock().clone(), &limits);
-    let mut begun = Begun::new(stream, requests.clone());
+    let held = Held::nothing(Arc::clone(site.service().held()));
+    let mut begun = Begun::new(stream, requests.clone(), held);
     // Whoever has said nothing yet is not owed an answer.
     let spoken = until(pin!(begun.is_http2()), &mut watch, &mut draining).await;
     let Why::Over(Ok(is_http2)) = spoken else { return };
@@ -109,8 +112,11 @@ async fn serve<S: Site>(
     let service = service_fn(move |request| {
         let (site, one) = (Arc::clone(&site), requests.begin());
         async move {
-            let answer = site.answer(request, peer).await;
+            let mut answer = site.answer(request, peer).await;
             drop(one);
+            if is_http2 {
+                answer = kept::until_sent(answer, site.service().held());
+            }
             Ok::<_, Infallible>(answer)
         }
     });
@@ -123,6 +129,10 @@ async fn serve<S: Site>(
             .keep_alive_interval(limits.patience / 2)
             .keep_alive_timeout(limits.patience / 2)
             .max_concurrent_streams(STREAMS)
+            // What a connection can send that nobody has read yet.
+            .initial_stream_window_size(STREAM_BYTES)
+            .initial_connection_window_size(CONNECTION_BYTES)
+            .max_send_buf_size(STREAM_BYTES as usize)
             .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
             .serve_connection(stream, service);
         let end = |connection: Pin<&mut http2::Connection<_, _, _>>| connection.graceful_shutdown();
@@ -207,16 +217,22 @@ async fn refuse(mut stream: Stream) {
 pub(crate) enum BodyError {
     TooLong,
     TooSlow,
+    /// All clients together have sent too much that is not complete.
+    NoRoom,
     /// The client has gone, or breaks the protocol.
     Broken,
 }
 
 /// The body of a request, as far as that is allowed.
-pub(crate) async fn body(incoming: Incoming, limits: &Limits) -> Result<Bytes, BodyError> {
+pub(crate) async fn body(
+    incoming: Incoming,
+    limits: &Limits,
+    budget: &Arc<Budget>,
+) -> Result<Bytes, BodyError> {
     if incoming.size_hint().lower() > limits.body_bytes as u64 {
         return Err(BodyError::TooLong);
     }
-    let mut whole = pin!(whole(incoming, limits.body_bytes));
+    let mut whole = pin!(whole(incoming, limits.body_bytes, budget));
     // Nearly all bodies have come with their headers, and are here as soon as hyper hears that
     // somebody wants them: for those a timer would be more work than all the rest.
     let mut asked = false;
@@ -238,9 +254,14 @@ pub(crate) async fn body(incoming: Incoming, limits: &Limits) -> Result<Bytes, B
 }
 
 /// All of a body, which is mostly one piece.
-async fn whole(mut incoming: Incoming, most: usize) -> Result<Bytes, BodyError> {
+async fn whole(
+    mut incoming: Incoming,
+    most: usize,
+    budget: &Arc<Budget>,
+) -> Result<Bytes, BodyError> {
     let mut first = Bytes::new();
     let mut more = BytesMut::new();
+    let mut held = Held::nothing(Arc::clone(budget));
     while !incoming.is_end_stream() {
         let Some(frame) = incoming.frame().await else { break };
         // What is no data comes behind it, and says nothing that is asked for.
@@ -252,6 +273,9 @@ async fn whole(mut incoming: Incoming, most: usize) -> Result<Bytes, BodyError> 
             true => first = data,
             false => more.extend_from_slice(&data),
         }
+        if !incoming.is_end_stream() {
+            held.hold(first.len() + more.len()).map_err(|OverBudget| BodyError::NoRoom)?;
+        }
     }
     match more.is_empty() {
         true => Ok(first),
@@ -260,7 +284,11 @@ async fn whole(mut incoming: Incoming, most: usize) -> Result<Bytes, BodyError> 
 }
 
 /// Requests under way at once on one connection of HTTP/2.
-const STREAMS: u32 = 256;
+const STREAMS: u32 = 128;
+
+/// What is taken in of one of them, and of all, before it is read.
+const STREAM_BYTES: u32 = 64 << 10;
+const CONNECTION_BYTES: u32 = 256 << 10;
 
 /// The least that hyper can do with.
 const SMALLEST_BUFFER: usize = 8192;

@@ -80,7 +80,7 @@ impl Admin {
 
     /// The body of a request, in JSON.
     async fn json<T: DeserializeOwned>(&self, request: Request<Incoming>) -> Outcome<T> {
-        let body = web::body(request.into_body(), &self.limits).await;
+        let body = web::body(request.into_body(), &self.limits, self.service.held()).await;
         let body =
             body.map_err(|error| Box::new(respond::no_body(&error, self.limits.body_bytes)))?;
         serde_json::from_slice(&body)
@@ -91,7 +91,7 @@ impl Admin {
         let _alone = self.pushing.acquire().await;
         let pushed = rules::Pushed::of(&request)?;
         let limits = Limits { body_bytes: rules::MOST_BYTES, ..self.limits };
-        let body = web::body(request.into_body(), &limits).await;
+        let body = web::body(request.into_body(), &limits, self.service.held()).await;
         let body = body.map_err(|error| Box::new(respond::no_body(&error, limits.body_bytes)))?;
         self.apart(move |service| rules::push(service, pushed, body.into())).await
     }

@@ -63,7 +63,7 @@ impl Http {
         if let Some(answer) = encoded(&head.headers) {
             return answer;
         }
-        match web::body(incoming, &self.limits).await {
+        match web::body(incoming, &self.limits, self.service.held()).await {
             Ok(body) => self.act(route, &body),
             Err(error) => respond::no_body(&error, self.limits.body_bytes),
         }

@@ -9,6 +9,7 @@ use super::histogram::Histogram;
 use super::series::{MOST_RULES, OUTCOMES, Series};
 use super::shard;
 use crate::door::{Name, Places};
+use crate::held::Budget;
 use crate::service::Service;
 use crate::switches::Killed;
 
@@ -21,6 +22,7 @@ impl Metrics {
         families.extend(self.of_rules(&series));
         families.extend(of_switches(service));
         families.extend(of_engine(service));
+        families.extend(of_held(service.held()));
         families.extend(self.of_process());
         family::write(families)
     }
@@ -199,6 +201,23 @@ fn of_engine(service: &Service) -> Vec<Family> {
             "tollgate_denials_unlogged",
             "Denials that the log says nothing about, but for their number.",
             one_count(service.denials().left_out()),
+        ),
+    ]
+}
+
+fn of_held(budget: &Budget) -> Vec<Family> {
+    vec![
+        alone(
+            "tollgate_held_bytes",
+            "What is held of long requests that are not complete, and of long answers that are not \
+             taken.",
+            budget.held(),
+        ),
+        alone("tollgate_held_bytes_max", "How much that can be.", budget.most()),
+        counter(
+            "tollgate_held_refused",
+            "How often there was no room to hold more, and somebody was refused for it.",
+            one_count(budget.refused()),
         ),
     ]
 }

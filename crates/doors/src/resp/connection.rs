@@ -26,6 +26,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _};
 
 use crate::connection::{Peer, Stream};
 use crate::drain::Draining;
+use crate::held::{Held, OverBudget, SHORT};
 use crate::resp::Resp;
 use crate::resp::patience::{Patience, Waiting};
 use crate::resp::pipeline::{self, Answered, Next};
@@ -81,6 +82,8 @@ struct Connection {
     output: Vec<u8>,
     written: usize,
     patience: Patience,
+    /// For what is long of all that.
+    held: Held,
 }
 
 /// What a turn of a connection has come to.
@@ -112,6 +115,7 @@ impl Connection {
             output: Vec::new(),
             written: 0,
             patience: Patience::new(&door.limits),
+            held: Held::nothing(Arc::clone(door.service.held())),
             door,
         }
     }
@@ -134,6 +138,9 @@ impl Connection {
                     return Poll::Ready(Ok(Turn::Last));
                 }
                 self.write(&mut room.output, context)?;
+                if let Err(OverBudget) = self.hold() {
+                    self.refuse()?;
+                }
                 if read >= CHUNK {
                     return Poll::Ready(Ok(Turn::More));
                 }
@@ -246,12 +253,33 @@ impl Connection {
         }
         (self.output, self.written) = (Vec::new(), 0);
         self.patience.renew();
+        self.hold()?;
         Poll::Ready(Ok(()))
+    }
+
+    /// Accounts for what is long of all that is kept.
+    fn hold(&mut self) -> Result<(), OverBudget> {
+        let long = |buffer: &Vec<u8>| match buffer.capacity() {
+            ..=SHORT => 0,
+            bytes => bytes,
+        };
+        self.held.hold(long(&self.input) + long(&self.output))
+    }
+
+    /// Ends it, because there is no room for what it keeps. A client that does not read is not told.
+    fn refuse(&mut self) -> io::Result<()> {
+        self.input = Vec::new();
+        self.next = Next::End;
+        self.hold()?;
+        self.output.extend_from_slice(NO_ROOM);
+        Ok(())
     }
 }
 
 /// How much is read at once.
-const CHUNK: usize = 16 << 10;
+const CHUNK: usize = SHORT;
+
+const NO_ROOM: &[u8] = b"-ERR too many long commands come at once: try again\r\n";
 
 /// How much room for answers a thread keeps.
 const MOST_KEPT: usize = 64 << 10;

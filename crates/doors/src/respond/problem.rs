@@ -43,6 +43,7 @@ pub(crate) fn no_body(error: &BodyError, most: usize) -> Answer {
         BodyError::TooSlow => {
             problem(StatusCode::REQUEST_TIMEOUT, "the body did not come in time: send it faster")
         }
+        BodyError::NoRoom => no_room("too many long requests come at once: try again"),
         BodyError::Broken => problem(StatusCode::BAD_REQUEST, "the body broke off"),
     }
 }

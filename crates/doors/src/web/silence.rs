@@ -60,6 +60,11 @@ impl Requests {
         self.0.owed.store(owed as u8, Ordering::Relaxed);
     }
 
+    pub(super) fn is_under_way(&self) -> bool {
+        let (begun, ended) = self.counts();
+        begun != ended
+    }
+
     /// The client has taken something.
     #[inline]
     pub(super) fn taken(&self) {
@@ -71,8 +76,7 @@ impl Requests {
     /// Whether it is the client that has to do something next. While a request is under way, it is
     /// not.
     fn is_owed(&self) -> bool {
-        let (begun, ended) = self.counts();
-        begun == ended && self.0.owed.load(Ordering::Relaxed) != Owed::Nothing as u8
+        !self.is_under_way() && self.0.owed.load(Ordering::Relaxed) != Owed::Nothing as u8
     }
 
     fn counts(&self) -> (u32, u32) {

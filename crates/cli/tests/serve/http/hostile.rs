@@ -7,7 +7,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use serde_json::json;
 
 use super::{Reply, ask, connect, post};
-use crate::support::Server;
+use crate::support::{Server, until};
 
 const RULES: &str = "rules: [{ name: per-user, key: [user], limit: 1000/h }]";
 
@@ -44,6 +44,32 @@ fn bodies_that_are_too_long_are_refused() {
     let longest = format!("{{\"user\": \"{}\"}}", "a".repeat(1012));
     assert_eq!(longest.len(), 1024);
     assert_eq!(ask(at, "POST", "/v1/check", longest).status, 200);
+}
+
+#[test]
+fn long_requests_share_what_memory_there_is_for_them() {
+    let server = server("[limits]\nbody_bytes = 65536\nheld_bytes = 131072\npatience = '1h'\n");
+    let at = server.address("http");
+    let body = format!("{}{{}}", " ".repeat(59_998));
+    let head = "POST /v1/check HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\
+                content-length: 60000\r\n\r\n";
+    let held = |bytes: f64| {
+        let sample = || server.metric("tollgate_held_bytes").filter(|held| *held == bytes);
+        until("so much is held", sample);
+    };
+    let begun = [(); 2].map(|()| sent(at, format!("{head}{}", &body[..59_000])));
+    held(118_000.0);
+    let refused = Reply::read(sent(at, format!("{head}{}", &body[..13_500])));
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+    assert!(refused.detail().contains("try again"), "{refused:?}");
+    assert_eq!(server.metric("tollgate_held_refused_total"), Some(1.0));
+    assert_serves(at);
+    for mut stream in begun {
+        stream.write_all(&body.as_bytes()[59_000..]).unwrap();
+        assert_eq!(Reply::read(stream).status, 200);
+    }
+    held(0.0);
+    assert_eq!(ask(at, "POST", "/v1/check", &body).status, 200);
 }
 
 #[test]
@@ -102,7 +128,7 @@ fn headers_that_come_bit_by_bit_take_no_longer() {
     for begun in ["POST /v1/check HTTP/1.1\r\na: ", &format!("{HEALTH}GET / HTTP/1.1\r\na: ")] {
         let mut slow = sent(at, begun);
         let closed = || slow.write_all(b"x").err();
-        crate::support::until("it is closed", closed);
+        until("it is closed", closed);
     }
     assert_serves(at);
 }
@@ -242,7 +268,7 @@ fn one_connection_too_many_is_told_so() {
     let refused = Reply::read(connect(at));
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
     drop(kept);
-    crate::support::until("there is room again", || {
+    until("there is room again", || {
         let mut stream = connect(at);
         stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").ok()?;
         let mut text = String::new();

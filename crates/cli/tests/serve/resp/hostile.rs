@@ -67,6 +67,41 @@ fn what_is_announced_takes_no_room() {
 }
 
 #[test]
+fn long_commands_share_what_memory_there_is_for_them() {
+    let settings = "[limits]\nbody_bytes = 65536\nheld_bytes = 400000\npatience = '1h'\n";
+    let (server, _config) = server_with(settings);
+    let mut other = Client::of(&server);
+    let begin = || {
+        let mut client = Client::of(&server);
+        client.send(format!("*2\r\n$4\r\nECHO\r\n$65000\r\n{}", "x".repeat(60_000)));
+        client
+    };
+    let mut begun = Vec::new();
+    let mut refused = loop {
+        let before = server.metric("tollgate_held_bytes");
+        let client = begin();
+        let is_refused = until("it is held, or refused", || {
+            let refused = server.metric("tollgate_held_refused_total") > Some(0.0);
+            let held = server.metric("tollgate_held_bytes") >= before.map(|held| held + 60_000.0);
+            (refused || held).then_some(refused)
+        });
+        if is_refused {
+            break client;
+        }
+        begun.push(client);
+        assert!(begun.len() <= 6, "400,000 bytes are enough for no more");
+    };
+    assert!(!begun.is_empty());
+    assert_eq!(refused.rest(), "-ERR too many long commands come at once: try again\r\n");
+    assert_eq!(other.ask(&["PING"]), "+PONG\r\n");
+    for client in &mut begun {
+        client.send("x".repeat(5_000) + "\r\n");
+        assert!(client.answer().starts_with("$65000\r\n"));
+    }
+    until("nothing is held", || server.metric("tollgate_held_bytes").filter(|held| *held == 0.0));
+}
+
+#[test]
 fn the_longest_command_is_taken_in_small_pieces() {
     let server = Server::start(RULES);
     let mut client = Client::of(&server);
