@@ -142,6 +142,8 @@ async fn serve<S: Site>(
             // Time is watched here. What hyper has for that costs an allocation, a timer and a
             // further attempt to read for every request.
             .header_read_timeout(None)
+            // Who says that nothing more comes still wants the answer.
+            .half_close(true)
             .max_buf_size(limits.header_bytes.max(SMALLEST_BUFFER))
             // Answers are short: to copy them is less than to hand them over in pieces.
             .writev(false)

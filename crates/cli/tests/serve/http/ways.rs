@@ -1,7 +1,7 @@
 //! Plain requests take a short way through the server. Nobody can tell.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 
 use super::{Reply, connect};
 use crate::support::Server;
@@ -76,6 +76,30 @@ fn it_does_not_matter_how_a_request_comes() {
     assert_eq!(read_one(&mut stream).json()["remaining"], 999);
     stream.write_all(request("/v1/check", "").as_bytes()).unwrap();
     assert_eq!(read_one(&mut stream).json()["remaining"], 998);
+}
+
+#[test]
+fn whoever_sends_nothing_more_is_answered() {
+    let server = Server::start(RULES);
+    let shaped = "rules: [{ name: a, key: [], limit: 5/s, algorithm: leaky_bucket, queue: 9 }]";
+    let slow = Server::start(shaped);
+    let get = "GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
+    // The second of these has to wait for its turn, and so does the client.
+    let row = "GET /envoy/a HTTP/1.1\r\nhost: a\r\n\r\n".repeat(2);
+    for (at, text, answers) in [
+        (server.address("http"), request("/v1/check", ""), 1),
+        (server.address("http"), request("/v1/check", "").repeat(3), 3),
+        (server.address("http"), request("/v1/check", "connection: close\r\n"), 1),
+        (server.address("http"), get.to_owned(), 1),
+        (server.address("http"), [&*request("/v1/check", ""), get, get].concat(), 3),
+        (slow.address("forward_auth"), row, 2),
+    ] {
+        let mut stream = open(at, &text);
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut told = String::new();
+        stream.read_to_string(&mut told).unwrap();
+        assert_eq!(told.matches("HTTP/1.1 200 OK").count(), answers, "{text}\n{told}");
+    }
 }
 
 #[test]
