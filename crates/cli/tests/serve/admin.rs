@@ -87,6 +87,28 @@ fn whoever_is_not_there_is_named_with_a_remedy() {
 }
 
 #[test]
+fn a_head_is_a_get_without_its_body() {
+    let server = Server::start(RULES);
+    for (door, path) in [
+        ("admin", "/healthz"),
+        ("admin", "/readyz"),
+        ("admin", "/v1/rules"),
+        ("admin", "/v1/nothing"),
+        ("status", "/healthz"),
+        ("status", "/metrics"),
+        ("http", "/healthz"),
+        ("http", "/openapi.json"),
+        ("forward_auth", "/healthz"),
+    ] {
+        let (got, body) = exchange(server.address(door), "GET", path, &[], "");
+        assert!(!body.is_empty(), "{door} {path}");
+        let head = exchange(server.address(door), "HEAD", path, &[], "");
+        assert_eq!(head, (got, String::new()), "{door} {path}");
+    }
+    assert_eq!(exchange(server.address("admin"), "POST", "/healthz", &[], "").0, 405);
+}
+
+#[test]
 fn what_makes_no_sense_gets_a_problem() {
     let server = Server::start(RULES);
     let admin = server.address("admin");

@@ -42,8 +42,12 @@ impl Admin {
 
     async fn route(&self, request: Request<Incoming>) -> Outcome<Answer> {
         let path = request.uri().path().to_owned();
-        let get = *request.method() == Method::GET;
-        let allowed = match (&*path, request.method().as_str()) {
+        let method = match *request.method() {
+            // The body is left out by whoever sends the answer.
+            Method::HEAD => Method::GET,
+            ref method => method.clone(),
+        };
+        let allowed = match (&*path, method.as_str()) {
             ("/v1/keys", "GET") => return keys::inspect(&self.service, query(&request)),
             ("/v1/keys/top", "GET") => return keys::top(&self.service, query(&request), false),
             ("/v1/keys/denied", "GET") => return keys::top(&self.service, query(&request), true),
@@ -66,14 +70,15 @@ impl Admin {
             ("/v1/log-level", "PUT") => {
                 return controls::set_log_level(&self.service, &self.json(request).await?);
             }
-            ("/v1/keys" | "/v1/keys/top" | "/v1/keys/denied", _) => "GET",
+            ("/v1/keys" | "/v1/keys/top" | "/v1/keys/denied", _) => "GET, HEAD",
             ("/v1/keys/reset" | "/v1/unkill" | "/v1/drain", _) => "POST",
-            ("/v1/rules" | "/v1/log-level", _) => "GET, PUT",
-            ("/v1/kill", _) => "GET, POST",
-            _ if get && status::health(&self.service, &path).is_some() => {
-                return status::health(&self.service, &path).ok_or_else(unknown);
-            }
-            _ => return Err(unknown()),
+            ("/v1/rules" | "/v1/log-level", _) => "GET, HEAD, PUT",
+            ("/v1/kill", _) => "GET, HEAD, POST",
+            _ => match status::health(&self.service, &path) {
+                Some(health) if method == Method::GET => return Ok(health),
+                Some(_) => "GET, HEAD",
+                None => return Err(unknown()),
+            },
         };
         Err(Box::new(respond::wrong_method(allowed)))
     }
