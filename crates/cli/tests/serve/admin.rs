@@ -121,11 +121,15 @@ fn what_makes_no_sense_gets_a_problem() {
         ("POST", "/v1/keys/reset", r#"{"attributes":{"usr":"a"}}"#, 400),
         ("GET", "/v1/keys/top?n=1000000", "", 400),
         ("GET", "/v1/keys?user=%ff%00", "", 200),
+        ("GET", "/v1/keys?user=a&method=", "", 400),
         ("DELETE", "/v1/rules", "", 405),
         ("GET", "/v1/nothing", "", 404),
         ("PUT", "/v1/log-level", r#"{"level":"x\ny"}"#, 400),
     ] {
         let (got, body) = exchange(admin, method, target, &[], body);
         assert_eq!(got, status, "{method} {target}: {body}");
+        if target.ends_with("method=") {
+            assert!(body.contains("`method` is none of HTTP"), "{body}");
+        }
     }
 }

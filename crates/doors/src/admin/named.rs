@@ -24,8 +24,9 @@ pub(super) fn request<'a>(
             _ => drop(write!(rest, " {name}={}", Quoted(value))),
         }
     }
-    if method.contains(|char: char| !char.is_ascii_graphic() || char == '"') {
-        return Err(bad_request("`method` is none of HTTP"));
+    let is_odd = |char: char| !char.is_ascii_graphic() || char == '"';
+    if method.is_empty() || method.contains(is_odd) {
+        return Err(bad_request("`method` is none of HTTP: write GET or POST, or leave it out"));
     }
     let line = format!("{method} {}{rest}", Quoted(path));
     let line = line.parse().and_then(|line: RequestLine| line.for_tiers(rules.tiers()));
@@ -82,6 +83,7 @@ mod tests {
             [("tier", "gold")],
             [("", "x")],
             [("method", "GET / user=x")],
+            [("method", "")],
             [("path", "x")],
         ] {
             assert!(request(&rules(), bad).is_err(), "{bad:?}");
