@@ -3,6 +3,7 @@
 mod begun;
 mod head;
 mod kept;
+pub(crate) mod page;
 mod quick;
 mod silence;
 

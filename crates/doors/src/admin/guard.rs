@@ -1,19 +1,19 @@
 //! Who may run the server: whoever knows the token, or, if there is none, programs of this machine.
 //!
 //! Pages in a browser of this machine are no such programs, although they can reach loopback. They
-//! are told by what a browser says about them: the `Origin` of a page that is not ours, the site
-//! that a request was made from, and, against names that somebody lets point here, a `Host` that is
-//! a name.
+//! are told by what a browser says about them (see [`page`]), and, against names that somebody lets
+//! point here, by a `Host` that is a name.
 
 use std::net::IpAddr;
 
-use ::http::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
+use ::http::header::AUTHORIZATION;
 use ::http::{Request, StatusCode};
 
 use super::{Outcome, problem};
 use crate::connection::Peer;
 use crate::respond;
 use crate::secret::Secret;
+use crate::web::page;
 
 /// Whether a request may go on, or what is answered to it.
 pub(super) fn check<B>(request: &Request<B>, peer: Peer, token: Option<&Secret>) -> Outcome<()> {
@@ -31,27 +31,18 @@ pub(super) fn check<B>(request: &Request<B>, peer: Peer, token: Option<&Secret>)
 
 /// The token that a request brings.
 fn bearer<B>(request: &Request<B>) -> Option<&str> {
-    let (scheme, token) = text(request, &AUTHORIZATION)?.split_once(' ')?;
+    let header = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = header.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// Why a request may come from a page in a browser.
 fn is_of_a_page<B>(request: &Request<B>, peer: Peer) -> Option<&'static str> {
-    let host = match request.uri().authority() {
-        Some(authority) => Some(authority.as_str()),
-        None => text(request, &HOST),
-    };
     // Browsers cannot reach Unix sockets.
-    if peer.is_some() && !host.is_some_and(is_here) {
+    if peer.is_some() && !page::host(request).is_some_and(is_here) {
         return Some("without a token, Host must be localhost or an address: not a name");
     }
-    let own = |origin: &str| origin.split_once("://").is_some_and(|(_, from)| Some(from) == host);
-    if request.headers().contains_key(ORIGIN) && !text(request, &ORIGIN).is_some_and(own) {
-        return Some("without a token, no page of another origin is served");
-    }
-    let site = request.headers().get(FETCH_SITE);
-    let elsewhere = |site: &[u8]| !matches!(site, b"same-origin" | b"none");
-    match site.is_some_and(|site| elsewhere(site.as_bytes())) {
+    match page::is_of_another(request) {
         true => Some("without a token, no page of another site is served"),
         false => None,
     }
@@ -65,13 +56,6 @@ fn is_here(host: &str) -> bool {
     };
     name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
-
-fn text<'a, B>(request: &'a Request<B>, name: &HeaderName) -> Option<&'a str> {
-    request.headers().get(name)?.to_str().ok()
-}
-
-/// From where a browser says that a request was made.
-const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 #[cfg(test)]
 mod tests {

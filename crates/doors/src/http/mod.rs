@@ -38,7 +38,7 @@ use crate::respond::{self, Answers};
 use crate::service::Service;
 use crate::status;
 use crate::tickets::Tickets;
-use crate::web::{self, Answer, Site};
+use crate::web::{self, Answer, Site, page};
 
 #[derive(Debug)]
 pub(crate) struct Http {
@@ -99,6 +99,9 @@ impl Site for Http {
 
     async fn answer(&self, request: Request<Incoming>, _: Peer) -> Answer {
         let Some(route) = Route::of(request.uri().path()) else { return nothing_here() };
+        if route.takes_a_body() && page::is_of_another(&request) {
+            return respond::problem(StatusCode::FORBIDDEN, OF_A_PAGE);
+        }
         match (route.takes_a_body(), request.method()) {
             (true, &Method::POST) => self.post(route, request).await,
             (true, _) => respond::wrong_method("POST"),
@@ -137,6 +140,9 @@ fn refused(Unreadable { is_syntax, detail }: &Unreadable) -> Answer {
     };
     respond::problem(status, detail)
 }
+
+const OF_A_PAGE: &str = "a page in a browser asks, and not one of this host: \
+                         ask from a program, without Origin and Sec-Fetch-Site";
 
 const WELCOME: &str = "\
 This is a tollgate: it says whether a request may pass.

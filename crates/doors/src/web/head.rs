@@ -36,7 +36,8 @@ impl<'b> Head<'b> {
     }
 }
 
-/// How long the body is, if that is all that headers say about the body and the connection.
+/// How long the body is, if that is all that headers say about the body, the connection, and who
+/// asks.
 fn length(headers: &[Header<'_>]) -> Option<usize> {
     let mut length = None;
     for Header { name, value } in headers {
@@ -52,6 +53,9 @@ fn length(headers: &[Header<'_>]) -> Option<usize> {
             17 if is("transfer-encoding") => return None,
             16 if is("content-encoding") => return None,
             6 if is("expect") => return None,
+            // Somebody has to look whose page it is.
+            6 if is("origin") => return None,
+            14 if is("sec-fetch-site") => return None,
             7 if is("upgrade") => return None,
             _ => {}
         }
@@ -98,6 +102,8 @@ mod tests {
             "Connection: upgrade",
             "Upgrade: h2c",
             "Content-Encoding: gzip",
+            "Origin: http://a",
+            "Sec-Fetch-Site: cross-site",
             "Content-Length: 2",
             "content-length: 3",
         ] {

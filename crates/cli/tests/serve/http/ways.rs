@@ -79,6 +79,32 @@ fn it_does_not_matter_how_a_request_comes() {
 }
 
 #[test]
+fn pages_of_other_sites_spend_nothing() {
+    let server = Server::start(RULES);
+    let at = server.address("http");
+    let own = "origin: http://a\r\nsec-fetch-site: same-origin\r\n";
+    for (headers, status) in [
+        ("sec-fetch-site: cross-site\r\n", 403),
+        ("Sec-Fetch-Site: same-site\r\n", 403),
+        ("origin: http://evil.example\r\n", 403),
+        ("ORIGIN: null\r\n", 403),
+        (own, 200),
+        ("", 200),
+    ] {
+        let reply = read_one(&mut open(at, &request("/v1/check", headers)));
+        assert_eq!(reply.status, status, "{headers}");
+        match status {
+            200 => {}
+            _ => assert!(reply.detail().contains("a page in a browser"), "{reply:?}"),
+        }
+    }
+    let left = read_one(&mut open(at, &request("/v1/peek", ""))).json()["remaining"].clone();
+    assert_eq!(left, 998, "two were ours");
+    let linked = "GET /openapi.json HTTP/1.1\r\nhost: a\r\nsec-fetch-site: cross-site\r\n\r\n";
+    assert_eq!(read_one(&mut open(at, linked)).status, 200, "a link to it may be followed");
+}
+
+#[test]
 fn whoever_sends_nothing_more_is_answered() {
     let server = Server::start(RULES);
     let shaped = "rules: [{ name: a, key: [], limit: 5/s, algorithm: leaky_bucket, queue: 9 }]";
