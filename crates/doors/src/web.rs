@@ -11,7 +11,6 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use bytes::{Bytes, BytesMut};
@@ -39,6 +38,14 @@ pub(crate) use quick::at_once;
 
 /// What every answer is.
 pub(crate) type Answer = Response<Full<Bytes>>;
+
+/// Goes with an answer to a request that is held against the connection it came on. Some of them, or
+/// the last, end it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strike {
+    One,
+    Last,
+}
 
 /// What a door of HTTP serves.
 pub(crate) trait Site: Send + Sync + 'static {
@@ -101,20 +108,23 @@ async fn serve<S: Site>(
     let spoken = until(pin!(begun.is_http2()), &mut watch, &mut draining).await;
     let Why::Over(Ok(is_http2)) = spoken else { return };
     if !is_http2 {
-        let ending = AtomicBool::new(false);
-        let (begun, site) = (&mut begun, &*site);
-        let quick = Quick { site, begun, requests: &requests, ending: &ending };
-        let end = |_: Pin<&mut _>| ending.store(true, Ordering::Relaxed);
+        let quick = Quick { site: &*site, begun: &mut begun, requests: &requests };
+        let end = |_: Pin<&mut _>| requests.end();
         let next = live(pin!(quick.run()), end, &mut watch, &limits, &mut draining).await;
         if next != Some(Next::Hyper) {
             return;
         }
     }
     let service = service_fn(move |request| {
-        let (site, one) = (Arc::clone(&site), requests.begin());
+        let (site, requests, one) = (Arc::clone(&site), requests.clone(), requests.begin());
         async move {
             let mut answer = site.answer(request, peer).await;
             drop(one);
+            let strike = answer.extensions().get::<Strike>();
+            if strike.is_some_and(|strike| requests.strike() || *strike == Strike::Last) {
+                requests.end();
+                respond::end(&mut answer, is_http2);
+            }
             if is_http2 {
                 answer = kept::until_sent(answer, site.service().held());
             }

@@ -1,7 +1,10 @@
 //! Who may run a server, and how it is told to end.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::Command;
+use std::time::Duration;
 
 use crate::support::{Server, exchange, free_port, run, run_command};
 
@@ -25,6 +28,87 @@ fn a_token_opens_the_door_and_nothing_else_does() {
     let wrong = [("authorization", "Bearer s3cre")];
     assert_eq!(exchange(server.address("admin"), "GET", "/v1/rules", &wrong, "").0, 401);
     assert!(!server.process.output().join("\n").contains("s3cret"));
+}
+
+/// A server whose token is `s3cret`.
+fn server_with_token() -> Server {
+    let token = tempfile::NamedTempFile::new().unwrap();
+    fs::write(token.path(), "s3cret").unwrap();
+    Server::with(RULES, &["--admin-token-file", token.path().to_str().unwrap()])
+}
+
+#[test]
+fn wrong_tokens_end_a_connection() {
+    let server = server_with_token();
+    let mut stream = TcpStream::connect(server.address("admin")).unwrap();
+    let ask = |token: &str| {
+        let token = format!("authorization: Bearer {token}\r\n");
+        format!("GET /v1/rules HTTP/1.1\r\nhost: a\r\n{token}\r\n")
+    };
+    let row = [ask("s3cre").repeat(9), ask("s3cret"), ask("s3cre"), ask("s3cret")].concat();
+    stream.write_all(row.as_bytes()).unwrap();
+    let mut answers = String::new();
+    stream.read_to_string(&mut answers).unwrap();
+    assert_eq!(answers.matches("HTTP/1.1 401").count(), 10, "{answers}");
+    assert_eq!(answers.matches("HTTP/1.1 200").count(), 1, "the last is not read: {answers}");
+    assert_eq!(answers.matches("connection: close").count(), 1, "{answers}");
+    assert_eq!(server.metric(r#"tollgate_wrong_secrets_total{door="admin"}"#), Some(10.0));
+}
+
+#[test]
+fn wrong_tokens_end_a_connection_of_http_2() {
+    let config = tempfile::NamedTempFile::new().unwrap();
+    // So that nothing else ends it.
+    let settings = "[admin]\ntoken = 's3cret'\n[limits]\npatience = '1h'\nidle = '1h'\n";
+    fs::write(config.path(), settings).unwrap();
+    let server = Server::with(RULES, &["--config", config.path().to_str().unwrap()]);
+    let mut stream = TcpStream::connect(server.address("admin")).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let frame = |kind: u8, flags: u8, id: u8, body: &[u8]| {
+        [&[0, 0, body.len() as u8, kind, flags, 0, 0, 0, id][..], body].concat()
+    };
+    // GET, http, and then names by their number and values as they are.
+    let headers = b"\x82\x86\x04\x09/v1/rules\x01\x01a\x0f\x08\x0cBearer s3cre";
+    let mut sent = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), frame(4, 0, 0, b"")].concat();
+    for number in 0..10 {
+        sent.extend(frame(1, 0x05, 2 * number + 1, headers));
+    }
+    stream.write_all(&sent).unwrap();
+    let mut head = [0; 9];
+    // Until it says that it goes away.
+    while head[3] != 7 {
+        stream.read_exact(&mut head).unwrap();
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        std::io::copy(&mut (&stream).take(length.into()), &mut std::io::sink()).unwrap();
+    }
+    assert_eq!(server.metric(r#"tollgate_wrong_secrets_total{door="admin"}"#), Some(10.0));
+}
+
+#[test]
+fn many_wrong_tokens_are_slowed_down_and_the_right_one_is_not() {
+    let server = server_with_token();
+    let admin = server.address("admin");
+    let ask = |token: &str| {
+        let token = format!("Bearer {token}");
+        exchange(admin, "GET", "/v1/rules", &[("authorization", &token)], "").0
+    };
+    for _ in 0..20 {
+        assert_eq!(ask("s3cre"), 401);
+    }
+    let slowed =
+        crate::support::until("it is enough", || (ask("s3cre") == 429).then(|| ask("s3cret")));
+    assert_eq!(slowed, 200, "the right one is always taken");
+    assert_eq!(exchange(admin, "GET", "/v1/rules", &[], "").0, 401, "that is no guess");
+    let mut stream = TcpStream::connect(admin).unwrap();
+    let guess = "GET / HTTP/1.1\r\nhost: a\r\nauthorization: Bearer x\r\n\r\n";
+    stream.write_all(guess.repeat(3).as_bytes()).unwrap();
+    let mut answers = String::new();
+    stream.read_to_string(&mut answers).unwrap();
+    assert_eq!(answers.matches("HTTP/1.1 ").count(), 1, "a connection each: {answers}");
+    assert!(answers.contains("429") && answers.contains("retry-after: "), "{answers}");
+    let output = server.process.output().join("\n");
+    assert!(output.contains("a wrong token"), "{output}");
+    assert!(!output.contains("s3cre"), "{output}");
 }
 
 #[test]

@@ -6,26 +6,35 @@
 
 use std::net::IpAddr;
 
+use ::http::Request;
 use ::http::header::AUTHORIZATION;
-use ::http::{Request, StatusCode};
 
-use super::{Outcome, problem};
 use crate::connection::Peer;
-use crate::respond;
 use crate::secret::Secret;
 use crate::web::page;
 
-/// Whether a request may go on, or what is answered to it.
-pub(super) fn check<B>(request: &Request<B>, peer: Peer, token: Option<&Secret>) -> Outcome<()> {
+/// Why a request may not go on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    NoToken,
+    WrongToken,
+    /// A page may have made it, and what gives it away.
+    Page(&'static str),
+}
+
+/// Whether a request may go on.
+pub(super) fn check<B>(
+    request: &Request<B>,
+    peer: Peer,
+    token: Option<&Secret>,
+) -> Result<(), Refusal> {
     match token {
+        Some(_) if !request.headers().contains_key(AUTHORIZATION) => Err(Refusal::NoToken),
         Some(token) => match bearer(request).is_some_and(|given| token.is(given)) {
             true => Ok(()),
-            false => Err(Box::new(respond::unauthorized())),
+            false => Err(Refusal::WrongToken),
         },
-        None => match is_of_a_page(request, peer) {
-            Some(detail) => Err(problem(StatusCode::FORBIDDEN, detail)),
-            None => Ok(()),
-        },
+        None => is_of_a_page(request, peer).map_or(Ok(()), |detail| Err(Refusal::Page(detail))),
     }
 }
 
@@ -61,14 +70,13 @@ fn is_here(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn refusal(headers: &[(&str, &str)], peer: Peer, token: Option<&str>) -> Option<u16> {
+    fn refusal(headers: &[(&str, &str)], peer: Peer, token: Option<&str>) -> Option<Refusal> {
         let mut request = Request::builder().uri("/v1/rules");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let token = token.map(Secret::new);
-        let checked = check(&request.body(()).unwrap(), peer, token.as_ref());
-        checked.err().map(|answer| answer.status().as_u16())
+        check(&request.body(()).unwrap(), peer, token.as_ref()).err()
     }
 
     #[test]
@@ -78,9 +86,10 @@ mod tests {
         assert_eq!(with("Bearer s3cret"), None);
         assert_eq!(with("bearer  s3cret"), None);
         for wrong in ["Bearer s3cre", "Bearer", "s3cret", "Basic s3cret", "Bearer s3cret s3cret"] {
-            assert_eq!(with(wrong), Some(401), "{wrong}");
+            assert_eq!(with(wrong), Some(Refusal::WrongToken), "{wrong}");
         }
-        assert_eq!(refusal(&[("host", "localhost")], peer, Some("s3cret")), Some(401));
+        let nothing = refusal(&[("host", "localhost")], peer, Some("s3cret"));
+        assert_eq!(nothing, Some(Refusal::NoToken));
     }
 
     #[test]
@@ -105,7 +114,7 @@ mod tests {
             &[("host", "localhost:4299"), ("origin", "http://localhost:8080")],
             &[("host", "localhost:4299"), ("sec-fetch-site", "cross-site")],
         ] {
-            assert_eq!(refusal(bad, here, None), Some(403), "{bad:?}");
+            assert!(matches!(refusal(bad, here, None), Some(Refusal::Page(_))), "{bad:?}");
         }
         assert_eq!(refusal(&[("host", "whatever")], None, None), None, "a Unix socket");
     }

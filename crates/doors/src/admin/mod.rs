@@ -3,6 +3,7 @@
 //! What takes long, such as reading rules, runs on threads of its own: the worker that the
 //! connection is on goes on with its other connections.
 
+mod attempts;
 mod controls;
 mod guard;
 mod keys;
@@ -17,6 +18,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
+use crate::admin::attempts::Attempts;
+use crate::admin::guard::Refusal;
 use crate::connection::{Limits, Peer};
 use crate::door::Name;
 use crate::respond;
@@ -30,14 +33,16 @@ use crate::web::{self, Answer, Site};
 pub(crate) struct Admin {
     service: Arc<Service>,
     token: Option<Secret>,
+    attempts: Attempts,
     limits: Limits,
     /// Whoever sends rules: one at a time, because rules can be long.
     pushing: Semaphore,
 }
 
 impl Admin {
-    pub(crate) const fn new(service: Arc<Service>, token: Option<Secret>, limits: Limits) -> Self {
-        Self { service, token, limits, pushing: Semaphore::const_new(1) }
+    pub(crate) fn new(service: Arc<Service>, token: Option<Secret>, limits: Limits) -> Self {
+        let attempts = Attempts::new(service.clock());
+        Self { service, token, attempts, limits, pushing: Semaphore::const_new(1) }
     }
 
     async fn route(&self, request: Request<Incoming>) -> Outcome<Answer> {
@@ -122,8 +127,14 @@ impl Site for Admin {
     }
 
     async fn answer(&self, request: Request<Incoming>, peer: Peer) -> Answer {
-        if let Err(refused) = guard::check(&request, peer, self.token.as_ref()) {
-            return *refused;
+        match guard::check(&request, peer, self.token.as_ref()) {
+            Ok(()) => {}
+            Err(Refusal::NoToken) => return respond::unauthorized(),
+            Err(Refusal::WrongToken) => {
+                self.service.metrics().wrong_secret(Self::NAME);
+                return self.attempts.wrong();
+            }
+            Err(Refusal::Page(detail)) => return respond::problem(StatusCode::FORBIDDEN, detail),
         }
         self.route(request).await.unwrap_or_else(|problem| *problem)
     }

@@ -32,6 +32,8 @@ pub(crate) struct Metrics {
     /// Of the doors that are open.
     places: [OnceLock<Arc<Places>>; Name::ALL.len()],
     tickets: OnceLock<Arc<Tickets>>,
+    /// By door.
+    wrong_secrets: [AtomicU64; Name::ALL.len()],
     rules_refused: AtomicU64,
     rules_swapped: AtomicU64,
     /// In nanoseconds since 1970.
@@ -62,6 +64,7 @@ impl Metrics {
             series: ArcSwap::from_pointee(Series::new(rules, None)),
             places: Default::default(),
             tickets: OnceLock::new(),
+            wrong_secrets: Default::default(),
             rules_refused: AtomicU64::new(0),
             rules_swapped: AtomicU64::new(0),
             last_swap: AtomicU64::new(now.as_unix_nanos()),
@@ -122,6 +125,11 @@ impl Metrics {
     pub(crate) fn follow(&self, tickets: &Arc<Tickets>) {
         // There is one of them.
         let _ = self.tickets.set(Arc::clone(tickets));
+    }
+
+    /// Somebody has said a wrong password, or a wrong token.
+    pub(crate) fn wrong_secret(&self, door: Name) {
+        self.wrong_secrets[door as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Rules are not put in force.

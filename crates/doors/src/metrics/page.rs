@@ -86,7 +86,17 @@ impl Metrics {
             (of_door(door, None), histogram)
         });
         let tickets = self.tickets.get().map_or(0, |tickets| tickets.count());
+        let wrong = [Name::Resp, Name::Admin].map(|door| {
+            let count = self.wrong_secrets[door as usize].load(Ordering::Relaxed);
+            (of_door(door, None), count)
+        });
         vec![
+            counter(
+                "tollgate_wrong_secrets",
+                "Wrong passwords at the door for clients of Redis, and wrong tokens at that for \
+                 those who run it.",
+                wrong.into(),
+            ),
             alone(
                 "tollgate_tickets",
                 "Requests under way whose end is still to be told, at the door for JSON.",

@@ -25,6 +25,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _};
 
 use crate::connection::{Peer, Stream};
+use crate::door::Name;
 use crate::drain::Draining;
 use crate::held::{Held, OverBudget, SHORT};
 use crate::resp::Resp;
@@ -51,10 +52,17 @@ pub(super) async fn serve(door: Arc<Resp>, stream: Stream, peer: Peer, mut drain
             _ if drained => return Poll::Ready(()),
             _ => {}
         }
-        let Turn::Waits(waiting) = turn else {
-            // Others come first.
-            context.waker().wake_by_ref();
-            return Poll::Pending;
+        let waiting = match turn {
+            Turn::Waits(waiting) => waiting,
+            _ => {
+                // Others come first.
+                context.waker().wake_by_ref();
+                match connection.waiting() {
+                    // Whoever keeps us busy without the password has no longer than others.
+                    waiting @ Waiting::Password => waiting,
+                    _ => return Poll::Pending,
+                }
+            }
         };
         let clock = connection.door.service.clock();
         connection.patience.poll(waiting, clock, context)
@@ -150,6 +158,9 @@ impl Connection {
 
     /// What it waits for.
     const fn waiting(&self) -> Waiting {
+        if !self.session.is_authenticated() {
+            return Waiting::Password;
+        }
         if !self.output.is_empty() {
             return Waiting::Answers;
         }
@@ -211,13 +222,26 @@ impl Connection {
 
     /// Answers the commands in `bytes`, and says how many of them are done with.
     fn answer_some(&mut self, bytes: &[u8], output: &mut Vec<u8>) -> usize {
+        let wrong = self.session.wrong_passwords();
         let answered = pipeline::answer(&self.door, &mut self.session, bytes, output);
         let Answered { bytes: done, next } = answered;
         self.next = next;
+        if self.session.wrong_passwords() != wrong {
+            self.guessed(self.session.wrong_passwords() - wrong);
+        }
         if done > 0 {
             self.patience.renew();
         }
         done
+    }
+
+    /// The client has said so many wrong passwords.
+    #[cold]
+    fn guessed(&mut self, wrong: u8) {
+        (0..wrong).for_each(|_| self.door.service.metrics().wrong_secret(Name::Resp));
+        if self.session.has_said_too_many() {
+            self.next = Next::End;
+        }
     }
 
     /// Writes answers, and keeps what the client does not take at once.

@@ -16,6 +16,8 @@ pub(super) enum Waiting {
     Command,
     /// The client to take its answers.
     Answers,
+    /// The password, before anything else counts.
+    Password,
 }
 
 /// How long a connection may take.
@@ -63,9 +65,11 @@ impl Patience {
                 return Poll::Pending;
             }
             Waiting::Nothing => self.idle,
-            Waiting::Command | Waiting::Answers => self.patience,
+            Waiting::Command | Waiting::Answers | Waiting::Password => self.patience,
         };
-        let is_set = |timer: &Timer| timer.waiting == waiting && timer.ended == ended;
+        // What is answered before the password is said makes it no longer.
+        let renews = waiting != Waiting::Password;
+        let is_set = |timer: &Timer| timer.waiting == waiting && (timer.ended == ended || !renews);
         if !self.timer.as_ref().is_some_and(is_set) {
             self.timer = Some(Timer { sleep: clock.sleep(span), waiting, ended });
         }

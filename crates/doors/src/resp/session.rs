@@ -16,6 +16,8 @@ pub(crate) struct Session {
     peer: Peer,
     pub(crate) protocol: Protocol,
     authenticated: bool,
+    /// How many wrong passwords it has said.
+    wrong: u8,
     name: Box<[u8]>,
     library: Box<[u8]>,
     library_version: Box<[u8]>,
@@ -30,6 +32,7 @@ impl Session {
             peer,
             protocol: Protocol::default(),
             authenticated: password.is_none(),
+            wrong: 0,
             name: Box::default(),
             library: Box::default(),
             library_version: Box::default(),
@@ -39,6 +42,15 @@ impl Session {
     /// Whether it may ask for more than to be let in.
     pub(crate) const fn is_authenticated(&self) -> bool {
         self.authenticated
+    }
+
+    /// How many wrong passwords it has said. After too many no other is looked at.
+    pub(crate) const fn wrong_passwords(&self) -> u8 {
+        self.wrong
+    }
+
+    pub(crate) const fn has_said_too_many(&self) -> bool {
+        self.wrong >= MOST_WRONG
     }
 
     /// What its commands may take: little before it has said the password.
@@ -86,11 +98,13 @@ impl Session {
     fn let_in(&mut self, user: &[u8], given: &[u8], password: Option<&Secret>) -> bool {
         let right = match (password, str::from_utf8(given)) {
             (None, _) => true,
+            (Some(_), _) if self.has_said_too_many() => false,
             (Some(password), Ok(given)) => password.is(given),
             (Some(_), Err(_)) => false,
         };
         let right = right && user == USER;
         self.authenticated |= right;
+        self.wrong = self.wrong.saturating_add(u8::from(!right && password.is_some()));
         right
     }
 
@@ -259,6 +273,9 @@ pub(crate) const REDIS_VERSION: &str = "7.2.0";
 const USER: &[u8] = b"default";
 
 const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
+
+/// So many wrong passwords end a connection.
+const MOST_WRONG: u8 = 10;
 
 const LONGEST_NAME: usize = 128;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, ETAG, HeaderValue, WWW_AUTHENTICATE};
+use http::header::{CONTENT_TYPE, ETAG, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde::Serialize;
 use tollgate::Mode;
 
@@ -40,6 +40,15 @@ pub(crate) fn unauthorized() -> Answer {
     let mut answer = problem(StatusCode::UNAUTHORIZED, detail);
     let how = HeaderValue::from_static("Bearer realm=\"tollgate\"");
     answer.headers_mut().insert(WWW_AUTHENTICATE, how);
+    answer
+}
+
+/// The answer to a wrong token after many of them. The right one is taken all the same.
+pub(crate) fn too_many_tokens(wait: Duration) -> Answer {
+    let detail = "too many wrong tokens were sent: see that yours is the one of this server";
+    let mut answer = problem(StatusCode::TOO_MANY_REQUESTS, detail);
+    let seconds = millis(wait).div_ceil(1000).max(1);
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     answer
 }
 

@@ -20,12 +20,14 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use admin::{findings, millis, mode_name, told, unauthorized, versioned};
+pub(crate) use admin::{
+    findings, millis, mode_name, told, too_many_tokens, unauthorized, versioned,
+};
 pub(crate) use answers::Answers;
 pub(crate) use problem::{TOO_MANY_CONNECTIONS, no_body, no_room, problem, wrong_method};
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use http_body_util::Full;
 
@@ -37,6 +39,13 @@ pub(crate) fn text(status: StatusCode, content_type: &'static str, text: String)
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     answer
+}
+
+/// Says that the connection ends with this answer, as far as the protocol has a word for it.
+pub(crate) fn end(answer: &mut Answer, is_http2: bool) {
+    if !is_http2 {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
 }
 
 /// A text of JSON.

@@ -7,7 +7,6 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime};
 
@@ -45,8 +44,6 @@ pub(super) struct Quick<'c, S, T> {
     pub(super) site: &'c S,
     pub(super) begun: &'c mut Begun<T>,
     pub(super) requests: &'c Requests,
-    /// Whether it is to end when nothing is under way.
-    pub(super) ending: &'c AtomicBool,
 }
 
 impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
@@ -103,7 +100,7 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
 
     /// Reads more; nothing at the end of the connection, and when it is to end.
     async fn read(&mut self) -> io::Result<usize> {
-        poll_fn(|context| match self.ending.load(Ordering::Relaxed) {
+        poll_fn(|context| match self.requests.is_ending() {
             true => Poll::Ready(Ok(0)),
             false => self.begun.poll_more(context),
         })

@@ -5,7 +5,7 @@
 //! client owes something: the rest of a request that it has begun, or to take its answers.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ struct Counts {
     begun: AtomicU32,
     ended: AtomicU32,
     owed: AtomicU8,
+    strikes: AtomicU32,
+    ending: AtomicBool,
 }
 
 /// What a client has still to do before it may be silent.
@@ -58,6 +60,21 @@ impl Requests {
     #[inline]
     pub(super) fn owes(&self, owed: Owed) {
         self.0.owed.store(owed as u8, Ordering::Relaxed);
+    }
+
+    /// Takes no further requests.
+    pub(super) fn end(&self) {
+        self.0.ending.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        self.0.ending.load(Ordering::Relaxed)
+    }
+
+    /// Counts something against the client, and says whether that is too much.
+    pub(super) fn strike(&self) -> bool {
+        add_one(&self.0.strikes);
+        self.0.strikes.load(Ordering::Relaxed) >= STRIKES
     }
 
     pub(super) fn is_under_way(&self) -> bool {
@@ -115,7 +132,7 @@ pub(super) struct Watch<T> {
 /// Why a connection has taken too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Late {
-    /// There was no request.
+    /// There was no request, or there is to be none any more.
     Silent,
     /// The client owes something.
     Owing,
@@ -137,6 +154,9 @@ impl<T: Timer> Watch<T> {
 
     /// Ends when it was waited enough. To do slowly what is owed does not make it longer.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Late> {
+        if self.requests.is_ending() {
+            return Poll::Ready(Late::Silent);
+        }
         if self.requests.is_owed() {
             let (_, ended) = self.requests.counts();
             let sleep = match &mut self.owed {
@@ -170,6 +190,9 @@ impl<T: Timer> Watch<T> {
         self.silent
     }
 }
+
+/// A connection of whom so much is held against ends.
+const STRIKES: u32 = 10;
 
 /// How often it is looked during the time for which a connection may be silent.
 const LOOKS: u32 = 4;

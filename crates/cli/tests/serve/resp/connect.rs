@@ -6,7 +6,7 @@ use tempfile::NamedTempFile;
 
 use super::Client;
 use super::client::encode;
-use crate::support::Server;
+use crate::support::{Server, until};
 
 const RULES: &str = "rules: []";
 
@@ -150,6 +150,46 @@ fn nothing_is_done_for_those_who_do_not_know_the_password() {
     assert_eq!(many.rest(), "-ERR Protocol error: unauthenticated multibulk length\r\n");
     let output = server.process.output().join("\n");
     assert!(!output.contains("s3cret"), "{output}");
+}
+
+#[test]
+fn passwords_cannot_be_tried_for_ever() {
+    let (server, _config) = server_with("[resp]\npassword = 's3cret'\n");
+    let mut guessing = Client::of(&server);
+    for number in 0..10 {
+        let answer = match number % 2 {
+            0 => guessing.ask(&["AUTH", "s3cre"]),
+            _ => guessing.ask(&["HELLO", "3", "AUTH", "default", "s3cre"]),
+        };
+        assert!(answer.starts_with("-WRONGPASS "), "{answer}");
+    }
+    assert_eq!(guessing.rest(), "");
+    let mut pipeline = Client::of(&server);
+    pipeline.send(encode(&["AUTH", "s3cre"]).repeat(10) + &encode(&["AUTH", "s3cret"]));
+    let answers = pipeline.rest();
+    assert_eq!(answers.matches("-WRONGPASS ").count(), 11, "nothing is looked at after ten");
+    assert!(!answers.contains("+OK"), "{answers}");
+    assert_eq!(server.metric(r#"tollgate_wrong_secrets_total{door="resp"}"#), Some(21.0));
+    assert_eq!(Client::of(&server).ask(&["AUTH", "s3cret"]), "+OK\r\n");
+}
+
+#[test]
+fn whoever_does_not_say_the_password_is_not_kept() {
+    let settings = "[resp]\npassword = 's3cret'\n[limits]\npatience = '500ms'\n";
+    let (server, _config) = server_with(settings);
+    let mut known = Client::of(&server);
+    assert_eq!(known.ask(&["AUTH", "s3cret"]), "+OK\r\n");
+    assert_eq!(Client::of(&server).rest(), "", "it says nothing");
+    let busy = Client::of(&server);
+    let mut sender = busy.sender();
+    // That there are commands, and answers, does not help.
+    until("it is cut off", || sender.try_send(encode(&["PING"]).as_bytes()).err());
+    known.send(encode(&["RESET"]));
+    assert_eq!(known.rest(), "+RESET\r\n", "then it is unknown again");
+    let mut known = Client::of(&server);
+    assert_eq!(known.ask(&["AUTH", "s3cret"]), "+OK\r\n");
+    assert_eq!(Client::of(&server).rest(), "");
+    assert_eq!(known.ask(&["PING"]), "+PONG\r\n", "whoever has said it may be silent");
 }
 
 #[test]
