@@ -21,6 +21,7 @@ use super::AdminError;
 use crate::environment;
 use crate::error::Error;
 use crate::flags::{Remote, Server};
+use crate::print;
 
 /// The admin door of a server.
 #[derive(Debug)]
@@ -56,6 +57,9 @@ impl<'a> Client<'a> {
         };
         let token = token.filter(|token| !token.is_empty());
         let token = token.map(|token| header(token).ok_or(AdminError::BadToken)).transpose()?;
+        if token.is_some() && !remote.server.is_here() {
+            print::note(IN_THE_CLEAR);
+        }
         Ok(Self { server: &remote.server, token })
     }
 
@@ -164,6 +168,11 @@ impl<'a> Client<'a> {
         serde_json::from_value(answer).map_err(|error| self.is_another(error.to_string()))
     }
 }
+
+const IN_THE_CLEAR: &str = "\
+warning: the token is sent as it is, and whoever is on the way can read it
+  for a server elsewhere, use a tunnel, such as ssh -L 4299:127.0.0.1:4299 HOST
+";
 
 /// The variable with the token.
 const TOKEN: &str = "TOLLGATE_ADMIN_TOKEN";

@@ -1,6 +1,7 @@
 //! What can be said to the commands that run a server.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -29,6 +30,18 @@ pub(crate) enum Server {
     /// A host and a port.
     Tcp(String),
     Unix(PathBuf),
+}
+
+impl Server {
+    /// Whether nothing that is sent there leaves this machine. A name other than `localhost` can be
+    /// anybody's.
+    pub(crate) fn is_here(&self) -> bool {
+        let Self::Tcp(address) = self else { return true };
+        let host = address.rsplit_once(':').map_or(&**address, |(host, _)| host);
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let is_loopback = |ip: IpAddr| ip.to_canonical().is_loopback();
+        host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_loopback)
+    }
 }
 
 impl fmt::Display for Server {
@@ -230,6 +243,18 @@ Examples:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_loopback_and_sockets_are_of_this_machine() {
+        let is_here = |text: &str| server(text).unwrap().is_here();
+        for here in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "LocalHost:1", "unix:/a"] {
+            assert!(is_here(here), "{here}");
+        }
+        assert!(is_here("[::ffff:127.0.0.1]:1"));
+        for elsewhere in ["0.0.0.0:1", "10.0.0.1:1", "[2001:db8::1]:1", "gate:1", "localhost.a:1"] {
+            assert!(!is_here(elsewhere), "{elsewhere}");
+        }
+    }
 
     #[test]
     fn servers_are_hosts_with_ports_or_sockets() {

@@ -25,6 +25,13 @@ fn a_token_opens_the_door_and_nothing_else_does() {
     let admin = server.address("admin").to_string();
     command.args(["keys", "top", "--server", &admin]).env("TOLLGATE_ADMIN_TOKEN", "s3cret");
     assert_eq!(run_command(&mut command).code, 0);
+    let here = server.run(&["rules", "show", "--token-file", token]);
+    assert!(!here.notes.contains("warning"), "{}", here.notes);
+    // That is here as well, but does not look like it.
+    let elsewhere = format!("0.0.0.0:{}", server.address("admin").port());
+    let shown = run(&["rules", "show", "--token-file", token, "--server", &elsewhere]);
+    assert!(shown.code == 0 && shown.notes.contains("warning: the token is sent as it is"));
+    assert!(!shown.out.contains("warning") && !shown.notes.contains("s3cret"));
     let wrong = [("authorization", "Bearer s3cre")];
     assert_eq!(exchange(server.address("admin"), "GET", "/v1/rules", &wrong, "").0, 401);
     assert!(!server.process.output().join("\n").contains("s3cret"));
