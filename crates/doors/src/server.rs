@@ -111,6 +111,12 @@ impl Doors {
         &self.started
     }
 
+    /// Ends once every worker has done something that it was given now. If one hangs, it does not
+    /// end: whoever watches this process may end that.
+    pub async fn answer(&self) {
+        self.workers.answer().await;
+    }
+
     fn add(
         &mut self,
         door: impl Door,

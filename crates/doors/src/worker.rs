@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::thread::{self, JoinHandle};
 
 use tokio::runtime::Builder;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 use tollgate::SystemClock;
 
@@ -56,6 +56,21 @@ impl Workers {
         let _ = self.queues[next % self.queues.len()].send(work).await;
     }
 
+    /// Ends once every worker has done something that it was given now. If one hangs, or is gone, it
+    /// does not end.
+    pub(crate) async fn answer(&self) {
+        for queue in &self.queues {
+            let (done, heard) = oneshot::channel();
+            let work: Work = Box::pin(async move {
+                // If nobody waits any more, nobody has to hear it.
+                let _ = done.send(());
+            });
+            if queue.send(work).await.is_err() || heard.await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
     /// Ends all of them, with whatever they have under way.
     pub(crate) fn stop(self) {
         drop(self.queues);
@@ -68,3 +83,38 @@ impl Workers {
 
 /// Connections that were given to a worker and not yet begun.
 const QUEUE: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::sync::mpsc as blocking;
+
+    #[tokio::test]
+    async fn a_worker_that_hangs_does_not_answer() {
+        let workers = Workers::start(2).unwrap();
+        workers.answer().await;
+        let (begun, has_begun) = oneshot::channel();
+        let (go_on, may_go_on) = blocking::channel::<()>();
+        let hang = async move {
+            let _ = begun.send(());
+            let _ = may_go_on.recv();
+        };
+        workers.give(Box::pin(hang)).await;
+        has_begun.await.unwrap();
+        // Whoever waits for all waits at least as long as the other one takes.
+        let other = async {
+            let (done, heard) = oneshot::channel::<()>();
+            workers.give(Box::pin(async move { drop(done) })).await;
+            let _ = heard.await;
+        };
+        tokio::select! {
+            biased;
+            () = workers.answer() => panic!("one of them hangs"),
+            () = other => {}
+        }
+        drop(go_on);
+        workers.answer().await;
+        workers.stop();
+    }
+}

@@ -2,6 +2,7 @@
 
 mod banner;
 mod logging;
+mod notify;
 mod open_files;
 mod reload;
 mod settings;
@@ -16,6 +17,7 @@ use crate::error::{Ending, Error};
 use crate::files;
 use crate::flags::{Init, Serve};
 use crate::print;
+use crate::serve::notify::Notifier;
 use crate::serve::reload::Reload;
 
 /// Serves until it is told to end.
@@ -35,14 +37,18 @@ pub(crate) fn run(flags: &Serve) -> Result<Ending, Error> {
         let [mut terminate, mut interrupt, mut hangup] = signals().map_err(Error::System)?;
         let doors = Doors::open(Arc::clone(&service), &config)?;
         banner::print(&doors, &config, &service)?;
-        let mut reload = Reload::new(&service, watched);
+        let notifier = Notifier::new();
+        notifier.ready(&service);
+        let mut reload = Reload::new(&service, watched, &notifier);
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
             () = reload.run(&mut hangup) => {}
+            () = notifier.watch(&doors, &service) => {}
             () = service.ending() => {}
         }
         tracing::info!("ending: answering whoever has asked");
+        notifier.stopping(config.drain.delay + config.drain.timeout);
         doors.drain().await;
         Ok(Ending::Good)
     })

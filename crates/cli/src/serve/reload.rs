@@ -7,15 +7,22 @@ use tokio::signal::unix::Signal;
 use tollgate::Timer as _;
 use tollgate_doors::{Service, Watched};
 
+use crate::serve::notify::Notifier;
+
 /// Puts the rules of a file in force when it changes.
-pub(super) struct Reload {
+pub(super) struct Reload<'a> {
     service: Arc<Service>,
     watched: Option<Watched>,
+    notifier: &'a Notifier,
 }
 
-impl Reload {
-    pub(super) fn new(service: &Arc<Service>, watched: Option<Watched>) -> Self {
-        Self { service: Arc::clone(service), watched }
+impl<'a> Reload<'a> {
+    pub(super) fn new(
+        service: &Arc<Service>,
+        watched: Option<Watched>,
+        notifier: &'a Notifier,
+    ) -> Self {
+        Self { service: Arc::clone(service), watched, notifier }
     }
 
     /// Looks now and then, and when it is told to. Does not end.
@@ -25,9 +32,18 @@ impl Reload {
                 _ = hangup.recv() => true,
                 () = self.service.clock().sleep(INTERVAL) => false,
             };
-            let Some(watched) = &mut self.watched else { continue };
-            if told || watched.has_changed() {
+            if told {
+                self.notifier.reloading();
+            }
+            if let Some(watched) = &mut self.watched
+                && (told || watched.has_changed())
+            {
                 load(&self.service, watched);
+                self.notifier.changed(&self.service);
+            }
+            if told {
+                // With the old rules, if something is wrong with the new ones.
+                self.notifier.ready(&self.service);
             }
         }
     }

@@ -20,6 +20,7 @@ mod kill;
 mod life;
 mod metrics;
 mod nginx;
+mod notify;
 mod push;
 mod resp;
 mod support;
