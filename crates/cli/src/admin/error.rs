@@ -20,6 +20,9 @@ pub(crate) enum AdminError {
     /// Somebody else is.
     #[error("{server} is no admin door: {problem}")]
     NoDoor { server: String, problem: String },
+    /// It does not say whether it is ready.
+    #[error("{server} does not say whether it is ready: it answers {status}")]
+    NoStatus { server: String, status: StatusCode },
     /// It says no.
     #[error("{detail}")]
     Refused { status: StatusCode, detail: String },
@@ -50,6 +53,7 @@ impl AdminError {
         match self {
             Self::Unreachable { .. } => "no-server",
             Self::NoDoor { .. } => "no-admin-door",
+            Self::NoStatus { .. } => "no-status-door",
             Self::Refused { .. } => "refused",
             Self::BadToken => "bad-token",
         }
@@ -62,6 +66,9 @@ impl AdminError {
             }
             Self::NoDoor { .. } => {
                 "name the address of the admin door: `tollgate serve` prints it when it starts"
+            }
+            Self::NoStatus { .. } => {
+                "name the address of the status door: `tollgate serve` prints it when it starts"
             }
             Self::Refused { status: StatusCode::UNAUTHORIZED, .. } => {
                 "name its token: `--token-file FILE`, or set TOLLGATE_ADMIN_TOKEN"

@@ -24,7 +24,7 @@ pub(crate) struct Remote {
     pub(crate) output: Output,
 }
 
-/// Where an admin door is.
+/// Where a door is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Server {
     /// A host and a port.
@@ -181,6 +181,18 @@ pub(crate) struct Unkill {
 pub(crate) struct Drain {
     #[command(flatten)]
     pub(crate) remote: Remote,
+}
+
+/// `tollgate ready`
+#[derive(Args, Debug)]
+pub(crate) struct Ready {
+    /// Where its status door is, or another that speaks HTTP: a host with a port, or unix:/path
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4298", value_parser = server)]
+    pub(crate) server: Server,
+
+    /// For whom to print the answer
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
 }
 
 /// `tollgate log-level`

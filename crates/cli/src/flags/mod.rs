@@ -4,11 +4,13 @@ mod admin;
 mod rules;
 mod serve;
 
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::admin::{
-    Drain, Keys, KeysCommand, KeysInspect, KeysReset, KeysTop, Kill, KillMode, LogLevel, Remote,
-    RulesPush, RulesShow, Server, Unkill, Which,
+    Drain, Keys, KeysCommand, KeysInspect, KeysReset, KeysTop, Kill, KillMode, LogLevel, Ready,
+    Remote, RulesPush, RulesShow, Server, Unkill, Which,
 };
 pub(crate) use self::rules::{
     ImportFrom, Rules, RulesCheck, RulesCommand, RulesDiff, RulesExplain, RulesFmt, RulesImport,
@@ -69,6 +71,12 @@ pub(crate) enum Command {
     /// Have a server end: first not ready, then with an answer for whoever has asked
     Drain(Drain),
 
+    /// Ask a server whether requests should be sent to it
+    ///
+    /// Exits with 0 if so, with 1 if it is about to end, and with 2 if it does not answer.
+    #[command(after_help = READY)]
+    Ready(Ready),
+
     /// Show or change the level of a server's log
     LogLevel(LogLevel),
 
@@ -76,6 +84,10 @@ pub(crate) enum Command {
     ///
     /// For bash: `tollgate completions bash > /etc/bash_completion.d/tollgate`.
     Completions(Completions),
+
+    /// Print the manual page of this program, or write those of all commands to a folder
+    #[command(after_help = MAN)]
+    Man(Man),
 }
 
 impl Command {
@@ -89,7 +101,8 @@ impl Command {
             | Self::Unkill(Unkill { remote, .. })
             | Self::Drain(Drain { remote })
             | Self::LogLevel(LogLevel { remote, .. }) => remote.output,
-            Self::Completions(_) | Self::Serve(_) | Self::Init(_) => Output::Text,
+            Self::Ready(Ready { output, .. }) => *output,
+            Self::Completions(_) | Self::Man(_) | Self::Serve(_) | Self::Init(_) => Output::Text,
         }
     }
 }
@@ -119,6 +132,14 @@ pub(crate) struct Completions {
     /// The shell
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
+}
+
+/// `tollgate man`
+#[derive(Args, Debug)]
+pub(crate) struct Man {
+    /// Where to write one page for each command [default: print the first one]
+    #[arg(value_name = "FOLDER")]
+    pub(crate) folder: Option<PathBuf>,
 }
 
 /// `tollgate bench`
@@ -198,6 +219,16 @@ rules find tiers by. Values with blanks stand in double quotes.
 Examples:
   tollgate check rules.yaml --request 'GET /v1/items user=u1' --times 101
   tollgate rules explain rules.yaml --request 'POST /login ip=192.0.2.7'";
+
+const READY: &str = "\
+Examples:
+  tollgate ready
+  tollgate ready --server unix:/run/tollgate/status.sock";
+
+const MAN: &str = "\
+Examples:
+  tollgate man | man -l -
+  tollgate man /usr/local/share/man/man1";
 
 const BENCHES: &str = "\
 Examples:

@@ -10,6 +10,7 @@
 
 mod check;
 mod completions;
+mod man;
 mod rules_check;
 mod rules_diff;
 mod rules_explain;
@@ -151,6 +152,8 @@ fn every_command_has_help() {
         &["--help"][..],
         &["check", "--help"],
         &["completions", "--help"],
+        &["man", "--help"],
+        &["ready", "--help"],
         &["rules", "--help"],
         &["rules", "check", "--help"],
         &["rules", "explain", "--help"],

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
-use crate::support::{Server, until};
+use crate::support::{Server, run, until};
 
 const RULES: &str = "rules: [{ name: everybody, key: [], limit: 3/h }]";
 
@@ -37,8 +37,31 @@ fn leaves_before_it_drains() {
         Some(get(status, "/readyz")).filter(|answer| !answer.starts_with("HTTP/1.1 200"))
     });
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    let status_door = status.to_string();
+    let told = run(&["ready", "--server", &status_door]);
+    assert_eq!((told.code, &*told.out), (1, "not ready\n"), "{}", told.notes);
     let healthy = get(status, "/healthz");
     assert!(healthy.starts_with("HTTP/1.1 200"), "everybody is still served: {healthy}");
+}
+
+#[test]
+fn a_command_asks_whether_it_is_ready() {
+    let mut server = Server::start(RULES);
+    for door in ["status", "http", "forward_auth", "admin"] {
+        let address = server.address(door).to_string();
+        let told = run(&["ready", "--server", &address]);
+        assert_eq!((told.code, &*told.out), (0, "ready\n"), "{door}: {}", told.notes);
+        let told = run(&["ready", "--server", &address, "--output", "json"]);
+        assert_eq!((told.code, &*told.out), (0, "{\"ready\":true}\n"), "{door}: {}", told.notes);
+    }
+    let address = server.address("resp").to_string();
+    assert_eq!(run(&["ready", "--server", &address]).code, 2, "that is no HTTP");
+    let address = server.address("status").to_string();
+    server.process.signal("TERM");
+    server.process.wait();
+    let told = run(&["ready", "--server", &address]);
+    assert_eq!(told.code, 2);
+    assert!(told.notes.contains("cannot be reached"), "{}", told.notes);
 }
 
 #[test]
