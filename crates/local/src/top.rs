@@ -29,7 +29,8 @@ pub struct HeavyKey {
     pub key: String,
     /// How often it came lately, by estimate.
     pub count: u64,
-    /// Its part of all that came lately, 0 to 1, by estimate.
+    /// The part of all decisions lately that it was part of, 0 to 1, by estimate; among those
+    /// denied, of all denials. A decision about several keys is part of the share of each.
     pub share: f64,
 }
 
@@ -67,6 +68,7 @@ struct List {
     hashes: Vec<KeyHash>,
     counts: Vec<u64>,
     labels: Vec<String>,
+    /// Decisions, each of which may be about several keys.
     total: u64,
 }
 
@@ -185,7 +187,12 @@ impl HeavyKeys {
         let keys = keys();
         // Nobody waits for a statistic: whoever finds it locked leaves its sample out.
         let Ok(mut lists) = self.lists.try_lock() else { return };
-        for (hash, denied, label) in keys.as_ref() {
+        let keys = keys.as_ref();
+        lists.asked.total += u64::from(interval);
+        if keys.iter().any(|(_, denied, _)| *denied) {
+            lists.denied.total += u64::from(interval);
+        }
+        for (hash, denied, label) in keys {
             let label = shortened(label);
             if *denied {
                 lists.denied.count(*hash, interval, &label);
@@ -241,7 +248,6 @@ impl std::fmt::Debug for HeavyKeys {
 impl List {
     fn count(&mut self, hash: KeyHash, weight: u32, label: &str) {
         let weight = u64::from(weight);
-        self.total += weight;
         if let Some(at) = self.hashes.iter().position(|known| *known == hash) {
             self.counts[at] += weight;
         } else if self.hashes.len() < HeavyKeys::LENGTH {

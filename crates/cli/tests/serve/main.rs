@@ -21,6 +21,7 @@ mod life;
 mod metrics;
 mod nginx;
 mod notify;
+mod prometheus;
 mod push;
 mod resp;
 mod support;

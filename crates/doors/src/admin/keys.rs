@@ -153,7 +153,7 @@ struct Heavy {
     key: String,
     /// How often it came lately, by estimate.
     count: u64,
-    /// Its part of all, from 0 to 1.
+    /// Its part of all requests, from 0 to 1; of those that were denied, if these are asked for.
     share: f64,
 }
 

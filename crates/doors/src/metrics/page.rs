@@ -1,5 +1,6 @@
 //! All that is counted, as Prometheus reads it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,7 +24,8 @@ impl Metrics {
         families.extend(of_switches(service));
         families.extend(of_engine(service));
         families.extend(of_held(service.held()));
-        families.extend(self.of_process());
+        families.push(of_heaviest(service, &series));
+        families.extend(self.of_process(service));
         family::write(families)
     }
 
@@ -85,11 +87,11 @@ impl Metrics {
             let histogram = Histogram::of(&*self.shards, |shard| &shard.serving[door as usize]);
             (of_door(door, None), histogram)
         });
-        let tickets = self.tickets.get().map_or(0, |tickets| tickets.count());
         let wrong = [Name::Resp, Name::Admin].map(|door| {
             let count = self.wrong_secrets[door as usize].load(Ordering::Relaxed);
             (of_door(door, None), count)
         });
+        let tickets = self.tickets.get();
         vec![
             counter(
                 "tollgate_wrong_secrets",
@@ -100,7 +102,12 @@ impl Metrics {
             alone(
                 "tollgate_tickets",
                 "Requests under way whose end is still to be told, at the door for JSON.",
-                tickets,
+                tickets.map_or(0, |tickets| tickets.count()),
+            ),
+            alone(
+                "tollgate_tickets_max",
+                "How many of them there can be. A request that needs one more is refused.",
+                tickets.map_or(0, |tickets| tickets.most()),
             ),
             histogram(
                 "tollgate_door_seconds",
@@ -147,10 +154,15 @@ impl Metrics {
         ]
     }
 
-    fn of_process(&self) -> Vec<Family> {
+    fn of_process(&self, service: &Service) -> Vec<Family> {
         let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
         let mut families = vec![
             info_of("tollgate_build", "What this is.", version),
+            alone(
+                "tollgate_ready",
+                "Whether requests should be sent here: 1, or 0 when it is about to end.",
+                usize::from(service.is_ready()),
+            ),
             gauge(
                 "process_start_time_seconds",
                 "When it was started.",
@@ -230,6 +242,28 @@ fn of_held(budget: &Budget) -> Vec<Family> {
             one_count(budget.refused()),
         ),
     ]
+}
+
+/// How heavy the heaviest key of each rule is that counts by anything. Which one that is stays
+/// with those who run it: keys are as many as clients like, and may be secrets.
+fn of_heaviest(service: &Service, series: &Series) -> Family {
+    let mut heaviest = BTreeMap::new();
+    // At most 256, the heaviest first.
+    for key in service.engine().top(usize::MAX) {
+        // Names of rules have no blanks. One without more counts everybody together.
+        if let Some((rule, _)) = key.key.split_once(' ')
+            && series.has(rule)
+        {
+            heaviest.entry(rule.to_owned()).or_insert(key.share);
+        }
+    }
+    let samples = heaviest.into_iter().map(|(rule, share)| (vec![("rule", rule)], share));
+    gauge(
+        "tollgate_heaviest_key_ratio",
+        "The part of all requests that the heaviest key of a rule makes up, from 0 to 1, by \
+         estimate. `tollgate keys top` says which key that is.",
+        samples.collect(),
+    )
 }
 
 /// The switches: all of them, and those of single rules that are switched.

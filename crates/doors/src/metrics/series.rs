@@ -46,6 +46,11 @@ impl Series {
         Self { rules: Arc::clone(rules), of_rules, others, by_name }
     }
 
+    /// Whether a rule has series of its own.
+    pub(super) fn has(&self, rule: &str) -> bool {
+        self.by_name.contains_key(rule)
+    }
+
     pub(super) const fn rules(&self) -> &Arc<RuleSet> {
         &self.rules
     }

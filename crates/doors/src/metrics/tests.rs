@@ -113,6 +113,30 @@ fn there_are_series_for_a_thousand_rules_and_one_for_the_rest() {
 }
 
 #[test]
+fn the_heaviest_key_of_each_rule_is_known_by_its_share_alone() {
+    let service = service(RULES);
+    ask(&service, 3);
+    let bob = Request::new("GET", "/").attributes(&[("user", "bob")]);
+    let _ = service.check(Name::Resp, &bob);
+    let page = text(&service);
+    let heaviest: Vec<_> =
+        page.lines().filter(|line| line.starts_with("tollgate_heaviest_key_ratio")).collect();
+    let expected = ["tollgate_heaviest_key_ratio{rule=\"per-user\"} 0.75"];
+    assert_eq!(heaviest, expected, "the others count everybody together");
+    assert!(!page.contains("alice"), "{page}");
+    service.swap(RuleSet::parse("rules: [{ name: new, key: [ip], limit: 9/h }]").unwrap()).unwrap();
+    assert!(!text(&service).contains("tollgate_heaviest_key_ratio{"), "that rule is gone");
+}
+
+#[test]
+fn it_is_ready_until_it_is_about_to_end() {
+    let service = service(RULES);
+    assert_eq!(value(&text(&service), "tollgate_ready"), Some(1.0));
+    service.drain().enter(crate::drain::Phase::Leaving);
+    assert_eq!(value(&text(&service), "tollgate_ready"), Some(0.0));
+}
+
+#[test]
 fn some_decisions_are_timed() {
     let service = service(RULES);
     ask(&service, 640);

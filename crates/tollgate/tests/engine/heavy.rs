@@ -50,6 +50,21 @@ fn a_denial_is_that_of_the_rule_that_says_no() {
 }
 
 #[test]
+fn a_share_is_one_of_requests_however_many_rules_apply() {
+    let (engine, _) = engine(RULES);
+    ask(&engine, "alice", 30);
+    ask(&engine, "bob", 10);
+    let share = |heavy: Vec<tollgate::HeavyKey>, name: &str| {
+        heavy.into_iter().find(|heavy| heavy.key == name).map(|heavy| heavy.share)
+    };
+    assert_eq!(share(engine.top(9), "per-user user=alice"), Some(0.75));
+    assert_eq!(share(engine.top(9), "everybody"), Some(1.0));
+    // 25 of 30 denials.
+    let denied = share(engine.top_denied(9), "per-user user=alice").unwrap();
+    assert!((denied - 25.0 / 30.0).abs() < 1e-9, "{denied}");
+}
+
+#[test]
 fn whoever_only_looks_is_not_counted() {
     let (engine, _) = engine(RULES);
     drop(engine.peek(&get("/v1").attributes(&[("user", "alice")])));
