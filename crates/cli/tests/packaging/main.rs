@@ -1,4 +1,4 @@
-//! What the packages bring beside the binary: the unit of systemd and the container.
+//! What the packages bring beside the binary: settings, the unit of systemd, and the container.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -8,6 +8,7 @@
     reason = "a test that cannot go on has failed, and says where"
 )]
 
+mod settings;
 mod unit;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Builds the Debian package, and prints where it is: packaging/deb.sh [REVISION] [FLAG OF CARGO-DEB]...
+#
+# Needs cargo-deb: `cargo install cargo-deb`.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+revision="${1:-1}"
+shift || true
+target="$(realpath -m "${CARGO_TARGET_DIR:-target}")"
+generated="$target/release/package"
+
+cargo build --release --locked -p tollgate-cli >&2
+tollgate="$target/release/tollgate"
+rm -rf "$generated"
+mkdir -p "$generated/completions"
+"$tollgate" man "$generated/man"
+gzip --best --no-name "$generated/man"/*.1
+"$tollgate" completions bash >"$generated/completions/tollgate.bash"
+"$tollgate" completions zsh >"$generated/completions/_tollgate"
+"$tollgate" completions fish >"$generated/completions/tollgate.fish"
+
+# It says where the package is, in its last line.
+cargo deb --no-build --locked -p tollgate-cli --deb-revision "$revision" \
+    --output "$target/debian/" "$@" | tail -n 1
