@@ -8,6 +8,7 @@
     reason = "a test that cannot go on has failed, and says where"
 )]
 
+mod container;
 mod settings;
 mod unit;
 
