@@ -4,6 +4,8 @@
 //! The limits are a ratchet: they may be tightened, and an exception is added to a list at the
 //! foot of this file only with its reason.
 
+use std::path::Path;
+
 use tollgate_tests::tree::{File, Tree};
 use tollgate_tests::workspace::Workspace;
 use tollgate_tests::{Violation, markdown, safety, style};
@@ -49,6 +51,23 @@ fn no_file_names_a_place_on_somebodys_machine() {
 fn links_between_documents_resolve() {
     let tree = tree();
     none(tree.with_extension("md").flat_map(|file| markdown::broken_links(file, &tree)));
+}
+
+#[test]
+fn links_to_headings_resolve() {
+    let tree = tree();
+    none(tree.with_extension("md").flat_map(|file| markdown::broken_headings(file, &tree)));
+}
+
+#[test]
+fn every_page_of_the_book_is_in_its_summary() {
+    let tree = tree();
+    let pages = || tree.with_extension("md").filter(|file| file.path.starts_with("docs/"));
+    let summary = pages().find(|file| file.path == SUMMARY);
+    let linked = summary.map(markdown::linked).unwrap_or_default();
+    let is_in_it = |file: &&File| linked.iter().any(|path| path == Path::new(&file.path));
+    let outside = pages().filter(|file| file.path != SUMMARY && !is_in_it(file));
+    none(outside.map(|file| Violation::new(&file.path, 1, format!("is not in {SUMMARY}"))));
 }
 
 #[test]
@@ -139,6 +158,9 @@ fn none(violations: impl IntoIterator<Item = Violation>) {
     let lines: Vec<_> = violations.into_iter().map(|violation| violation.to_string()).collect();
     assert!(lines.is_empty(), "{} found:\n{}\n", lines.len(), lines.join("\n"));
 }
+
+/// The table of contents of the documents.
+const SUMMARY: &str = "docs/SUMMARY.md";
 
 const FILE_LINES: usize = 800;
 const FILE_LINES_WITHOUT_TESTS: usize = 500;

@@ -22,6 +22,52 @@ pub fn broken_links(file: &File, tree: &Tree) -> Vec<Violation> {
     found
 }
 
+/// The paths in the tree that a document links to.
+pub fn linked(file: &File) -> Vec<PathBuf> {
+    let folder = Path::new(&file.path).parent().unwrap_or_else(|| Path::new(""));
+    let targets = links(&file.text).into_iter();
+    targets.filter_map(|(_, target)| resolve(folder, relative(&target)?)).collect()
+}
+
+/// Links to headings that are not there: `[a](#b)` and `[a](c.md#b)`.
+pub fn broken_headings(file: &File, tree: &Tree) -> Vec<Violation> {
+    let folder = Path::new(&file.path).parent().unwrap_or_else(|| Path::new(""));
+    let mut found = Vec::new();
+    for (line, target) in links(&file.text) {
+        let Some((path, heading)) = target.split_once('#').filter(|(path, _)| !path.contains(':'))
+        else {
+            continue;
+        };
+        let other = match path {
+            "" => Some(file),
+            _ => resolve(folder, path)
+                .and_then(|path| tree.files().iter().find(|file| Path::new(&file.path) == path)),
+        };
+        // Lines of source files are no headings.
+        let Some(other) = other.filter(|other| other.path.ends_with(".md")) else { continue };
+        if !headings(&other.text).any(|known| known == heading) {
+            let what = format!("`{}` has no heading `#{heading}`", other.path);
+            found.push(Violation::new(&file.path, line, what));
+        }
+    }
+    found
+}
+
+/// The names by which headings are linked to: in lower case, with hyphens for blanks, and without
+/// other signs.
+fn headings(text: &str) -> impl Iterator<Item = String> {
+    let lines = text.lines().scan(false, |in_fence, line| {
+        *in_fence ^= line.trim_start().starts_with("```");
+        Some((*in_fence, line))
+    });
+    let headings = lines.filter(|(in_fence, line)| !in_fence && line.starts_with('#'));
+    headings.map(|(_, line)| {
+        let heading = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = |char: char| char.is_alphanumeric() || matches!(char, ' ' | '-' | '_');
+        heading.chars().filter(|char| kept(*char)).collect::<String>().replace(' ', "-")
+    })
+}
+
 /// The targets of all links, each with its line; `[a](b)` and `[a]: b`, not inside code.
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
@@ -107,6 +153,19 @@ mod tests {
         assert_eq!(broken("tests/a.md", "[a](Cargo.lock)"), [1]);
         assert_eq!(broken("a.md", "[a](../Cargo.toml)"), [1], "leaves the tree");
         assert_eq!(broken("a.md", "[a](/Cargo.toml)"), [1], "is absolute");
+    }
+
+    #[test]
+    fn headings_are_found_by_their_names() {
+        let text = "# A `b`, c: d\n```\n# no heading\n```\n[x](#a-b-c-d) [y](#no-heading)\n[z](#e)";
+        let tree = Tree::of_this_repository().expect("the tree is readable");
+        let file = File { path: "a.md".to_owned(), text: text.to_owned() };
+        let broken: Vec<_> = broken_headings(&file, &tree).iter().map(|it| it.line).collect();
+        assert_eq!(broken, [5, 6]);
+        assert_eq!(
+            linked(&File { path: "tests/a.md".to_owned(), text: "[a](../b.md)".to_owned() }),
+            [PathBuf::from("b.md")]
+        );
     }
 
     #[test]

@@ -116,6 +116,11 @@ pub use tollgate_rules::{Mode, Outcome, Request, RuleSet};
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+/// And so do those of the quick start.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/quick-start.md")]
+struct QuickStart;
+
 /// And so do those of the guide to rules.
 #[cfg(all(doctest, feature = "rules"))]
 #[doc = include_str!("../../../docs/rules/guide.md")]

@@ -2,6 +2,7 @@
 
 mod alerts;
 mod dashboard;
+mod reference;
 mod scraper;
 mod selectors;
 
