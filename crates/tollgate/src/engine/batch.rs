@@ -11,7 +11,7 @@ use tollgate_rules::{Facts, Request};
 
 use crate::engine::Engine;
 use crate::engine::active::Active;
-use crate::engine::decide::{Intent, Met};
+use crate::engine::decide::{Intent, Met, Together};
 use crate::engine::keys::key_hash;
 use crate::engine::ruling::Ruling;
 use crate::spending::Spending;
@@ -19,6 +19,9 @@ use crate::spending::Spending;
 /// So many requests are brought side by side. With three rules each that is as much memory as a
 /// processor can have under way.
 const GROUP: usize = 16;
+
+/// The rules that several requests meet, one after the other.
+pub(super) type AllMet<'a> = SmallVec<[Met<'a>; 4 * GROUP]>;
 
 impl<C: Clock> Engine<C> {
     /// Decides many requests in order, and calls `each` with the place and the ruling of each, as
@@ -83,12 +86,7 @@ impl<C: Clock> Engine<C> {
 
     /// Finds the rules that a request meets, and asks for the memory of its keys.
     #[inline]
-    fn meet<'a>(
-        &self,
-        active: &'a Active,
-        facts: &Facts<'a>,
-        all: &mut SmallVec<[Met<'a>; 4 * GROUP]>,
-    ) {
+    pub(super) fn meet<'a>(&self, active: &'a Active, facts: &Facts<'a>, all: &mut AllMet<'a>) {
         active.rules().each_matching(facts, |number, rule| {
             // A request that lacks a part of the key does not meet the rule.
             let Some(key) = key_hash(rule, facts, &self.seed) else { return };
@@ -119,7 +117,7 @@ impl<C: Clock> Engine<C> {
                 let now = *now.get_or_insert_with(|| self.clock.now());
                 self.ask_rates_at(met, now, said);
             }
-            false => self.ask_all(met, facts, Intent::Spend, said),
+            false => self.ask_all(met, Together::one(facts, said, met.len()), Intent::Spend),
         }
         self.fail(facts.failures());
         self.watch(active, request, said);
@@ -129,7 +127,7 @@ impl<C: Clock> Engine<C> {
 
 /// Another pointer to the rules of the group: one that costs nothing, unless rules were exchanged
 /// meanwhile.
-fn same(active: &Guard<Arc<Active>>, loaded: Guard<Arc<Active>>) -> Guard<Arc<Active>> {
+pub(super) fn same(active: &Guard<Arc<Active>>, loaded: Guard<Arc<Active>>) -> Guard<Arc<Active>> {
     match Arc::ptr_eq(active, &loaded) {
         true => loaded,
         false => Guard::from_inner(Arc::clone(active)),

@@ -94,7 +94,7 @@ impl<C: Clock> Engine<C> {
         }
         match active.has_only_rates() {
             true => self.ask_rates(&all, intent, said),
-            false => self.ask_all(&all, &facts, intent, said),
+            false => self.ask_all(&all, Together::one(&facts, said, all.len()), intent),
         }
         self.fail(facts.failures());
     }
@@ -117,21 +117,19 @@ impl<C: Clock> Engine<C> {
     }
 
     #[inline(never)]
-    pub(super) fn ask_all(
-        &self,
-        all: &[Met<'_>],
-        facts: &Facts<'_>,
-        intent: Intent,
-        said: &mut Said,
-    ) {
+    pub(super) fn ask_all(&self, all: &[Met<'_>], together: Together<'_, '_>, intent: Intent) {
         let states = SmallVec::from_elem(State::Open, all.len());
-        let mut way = Way { engine: self, facts, all, states, intent, said };
+        let mut way = Way { engine: self, together, all, states, intent };
         way.begin();
         way.rates();
         way.shadows();
         way.block(intent);
-        let Way { states, said, .. } = way;
-        said.each = states.iter().map(State::decision).collect();
+        let Way { states, together, .. } = way;
+        let mut begin = 0;
+        for (said, end) in together.said.iter_mut().zip(together.ends.iter().copied()) {
+            said.each = states[begin..end].iter().map(State::decision).collect();
+            begin = end;
+        }
     }
 }
 
@@ -181,24 +179,65 @@ fn blocked(decision: Decision, block: Decision, retry: Retry) -> Decision {
     Decision::deny(decision.limit(), 0, reset, Retry::After(wait))
 }
 
-/// One request under way.
-struct Way<'w, C> {
+/// Requests that pass together or not at all: mostly there is one.
+pub(super) struct Together<'w, 'a> {
+    /// What is known of each.
+    pub(super) facts: &'w [Facts<'a>],
+    /// What comes of each.
+    pub(super) said: &'w mut [Said],
+    /// Where the rules of each end, among those that are met.
+    pub(super) ends: Ends<'w>,
+}
+
+/// Ends of parts of a list, in order.
+#[derive(Clone, Copy)]
+pub(super) enum Ends<'w> {
+    One([usize; 1]),
+    Several(&'w [usize]),
+}
+
+impl<'w, 'a> Together<'w, 'a> {
+    pub(super) fn one(facts: &'w Facts<'a>, said: &'w mut Said, end: usize) -> Self {
+        let (facts, said) = (std::slice::from_ref(facts), std::slice::from_mut(said));
+        Self { facts, said, ends: Ends::One([end]) }
+    }
+
+    /// Whose rule this is.
+    fn of(&self, at: usize) -> usize {
+        // All rules are before the last end.
+        self.ends.partition_point(|end| *end <= at).min(self.facts.len() - 1)
+    }
+}
+
+impl std::ops::Deref for Ends<'_> {
+    type Target = [usize];
+
+    fn deref(&self) -> &[usize] {
+        match self {
+            Self::One(end) => end,
+            Self::Several(ends) => ends,
+        }
+    }
+}
+
+/// Requests under way.
+struct Way<'w, 'a, C> {
     engine: &'w Engine<C>,
-    facts: &'w Facts<'w>,
+    together: Together<'w, 'a>,
     all: &'w [Met<'w>],
     /// One for each of these.
     states: Each<State>,
     intent: Intent,
-    said: &'w mut Said,
 }
 
-impl<C: Clock> Way<'_, C> {
+impl<C: Clock> Way<'_, '_, C> {
     /// What rules say before their rates are asked.
     fn begin(&mut self) {
         for at in 0..self.all.len() {
             let met = self.all[at];
-            if let Some(slots) = met.counted.slots(|| self.facts.tier()) {
-                let decision = self.slot(slots, met.spending.key);
+            let of = self.together.of(at);
+            if let Some(slots) = met.counted.slots(|| self.together.facts[of].tier()) {
+                let decision = self.slot(of, slots, met.spending.key);
                 self.decide(at, decision);
             } else if let Some(blocks) = met.counted.blocks() {
                 let now = self.engine.clock.now();
@@ -217,7 +256,7 @@ impl<C: Clock> Way<'_, C> {
     fn decide(&mut self, at: usize, decision: Decision) {
         self.states[at] = State::Decided(decision);
         if !decision.is_allowed() && self.all[at].enforces() {
-            self.said.denied = true;
+            self.together.said[self.together.of(at)].denied = true;
             self.intent = Intent::Look;
             self.give_slots_back();
         }
@@ -225,27 +264,28 @@ impl<C: Clock> Way<'_, C> {
 
     /// Has rules whose slots were held say what is free without them.
     fn give_slots_back(&mut self) {
-        if self.said.held.is_empty() {
+        if self.together.said.iter().all(|said| said.held.is_empty()) {
             return;
         }
-        self.said.held.clear();
+        self.together.said.iter_mut().for_each(|said| said.held.clear());
         for at in 0..self.all.len() {
             let (met, state) = (self.all[at], self.states[at]);
             let State::Decided(decision) = state else { continue };
-            if let Some(slots) = met.counted.slots(|| self.facts.tier())
+            let of = self.together.of(at);
+            if let Some(slots) = met.counted.slots(|| self.together.facts[of].tier())
                 && decision.is_allowed()
             {
-                self.states[at] = State::Decided(self.slot(slots, met.spending.key));
+                self.states[at] = State::Decided(self.slot(of, slots, met.spending.key));
             }
         }
     }
 
     /// Takes a slot, or only looks whether there is one.
-    fn slot(&mut self, slots: &Slots, key: KeyHash) -> Decision {
+    fn slot(&mut self, of: usize, slots: &Slots, key: KeyHash) -> Decision {
         let (limit, now) = (u64::from(slots.most), self.engine.clock.now());
         if self.intent == Intent::Spend {
             match slots.concurrency.acquire(key, now) {
-                Ok(held) => self.said.held.push(held),
+                Ok(held) => self.together.said[of].held.push(held),
                 Err(denied) => return denied,
             }
         }
@@ -283,9 +323,12 @@ impl<C: Clock> Way<'_, C> {
         let Met { number, rule, counted, spending } = self.all[at];
         if rule.counts_outcomes() {
             let Spending { key, cost, .. } = spending;
-            let own = counted.overridden(rule, self.facts, key);
-            let counters = Arc::clone(own.unwrap_or_else(|| counted.counters(rule, self.facts)));
-            self.said.reserved.push(Reserved { rule: number, counters, key, cost, at: then });
+            let of = self.together.of(at);
+            let facts = &self.together.facts[of];
+            let own = counted.overridden(rule, facts, key);
+            let counters = Arc::clone(own.unwrap_or_else(|| counted.counters(rule, facts)));
+            let reserved = Reserved { rule: number, counters, key, cost, at: then };
+            self.together.said[of].reserved.push(reserved);
         }
     }
 

@@ -11,6 +11,7 @@ mod keys;
 mod rehearsal;
 mod ruling;
 mod stats;
+mod together;
 mod under_way;
 
 pub use builder::EngineBuilder;

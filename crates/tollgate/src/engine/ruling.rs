@@ -51,6 +51,19 @@ pub(super) struct Said {
     pub(super) held: SmallVec<[Held; 1]>,
 }
 
+impl Said {
+    #[inline(always)]
+    pub(super) fn new() -> Self {
+        Self {
+            rules: SmallVec::new(),
+            each: Each::new(),
+            denied: false,
+            reserved: SmallVec::new(),
+            held: SmallVec::new(),
+        }
+    }
+}
+
 /// What a request was charged until its outcome is known.
 #[derive(Debug)]
 pub(super) struct Reserved {
@@ -65,13 +78,11 @@ impl Ruling {
     /// Where what rules say is written to: it is large, and not moved after that.
     #[inline(always)]
     pub(super) fn new(active: Guard<Arc<Active>>) -> Self {
-        let said = Said {
-            rules: SmallVec::new(),
-            each: Each::new(),
-            denied: false,
-            reserved: SmallVec::new(),
-            held: SmallVec::new(),
-        };
+        Self { active, said: Said::new() }
+    }
+
+    /// What was said before.
+    pub(super) const fn of(active: Guard<Arc<Active>>, said: Said) -> Self {
         Self { active, said }
     }
 

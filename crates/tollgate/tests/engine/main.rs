@@ -22,6 +22,7 @@ mod outcomes;
 mod slots;
 mod stats;
 mod switches;
+mod together;
 mod traffic;
 mod under_way;
 
