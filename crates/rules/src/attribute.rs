@@ -38,8 +38,8 @@ pub enum Attribute {
     Header(Box<str>),
     /// A parameter of the query.
     Query(Box<str>),
-    /// What the caller says under this name: `user`, `account`, `api_key`, or a member of the
-    /// families `claims` (of a token that somebody before us has verified), `body`, `user`,
+    /// What the caller says under this name: `user`, `account`, `api_key`, `domain` and
+    /// `descriptor_keys` (what Envoy says about its descriptors), or a member of the families `claims` (of a token that somebody before us has verified), `body`, `user`,
     /// `account` and `descriptor`.
     Given(Box<str>),
 }
@@ -105,7 +105,7 @@ const SINGLE: [(&str, Attribute); 7] = [
 ];
 
 /// What callers give without a family.
-const GIVEN: [&str; 3] = ["user", "account", "api_key"];
+const GIVEN: [&str; 5] = ["user", "account", "api_key", "domain", "descriptor_keys"];
 
 /// Families of what callers give.
 const GIVEN_FAMILIES: [&str; 5] = ["claims", "body", "user", "account", "descriptor"];
@@ -151,6 +151,21 @@ fn unknown(text: &str) -> AttributeError {
 }
 
 impl Attribute {
+    /// Whether callers say what an attribute of this name is, whoever they are.
+    ///
+    /// ```
+    /// use tollgate_rules::Attribute;
+    /// assert!(Attribute::is_given("user") && Attribute::is_given("claims.plan"));
+    /// assert!(!Attribute::is_given("ip") && !Attribute::is_given("header.x-plan"));
+    /// assert!(!Attribute::is_given("claims") && !Attribute::is_given("claims."));
+    /// ```
+    pub fn is_given(name: &str) -> bool {
+        match name.split_once('.') {
+            Some((family, member)) => !member.is_empty() && GIVEN_FAMILIES.contains(&family),
+            None => GIVEN.contains(&name),
+        }
+    }
+
     /// Whether clients can send what they like for it, and nobody has checked it.
     pub(crate) const fn is_chosen_by_clients(&self) -> bool {
         matches!(self, Self::Header(_) | Self::Query(_))

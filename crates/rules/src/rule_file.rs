@@ -3,6 +3,7 @@
 use crate::case::{Rules, read_cases};
 use crate::check::{check, check_geo};
 use crate::client_ip::{ClientHeader, ClientIp};
+use crate::descriptors::Descriptors;
 use crate::diagnostic::{Diagnostic, Report};
 use crate::document::{Field, Node, Value};
 use crate::files::Files;
@@ -16,8 +17,17 @@ use crate::settings::Settings;
 use crate::tiers::Tiers;
 use crate::version::Version;
 
-pub(crate) const FIELDS: [&str; 8] =
-    ["version", "namespace", "client_ip", "geo", "tiers", "defaults", "rules", "tests"];
+pub(crate) const FIELDS: [&str; 9] = [
+    "version",
+    "namespace",
+    "descriptors",
+    "client_ip",
+    "geo",
+    "tiers",
+    "defaults",
+    "rules",
+    "tests",
+];
 
 /// The fields of a group of rules.
 pub(crate) const GROUP_FIELDS: [&str; 3] = ["group", "first_match", "rules"];
@@ -38,6 +48,7 @@ pub(crate) fn read_file(
         Some(node) => reader.name(node, "a namespace").unwrap_or_default(),
         None => "default",
     };
+    let descriptors = fields.get("descriptors").and_then(|node| Descriptors::read(reader, node));
     let client_ip = match fields.get("client_ip") {
         Some(node) => reader.client_ip(node),
         None => ClientIp::default(),
@@ -69,6 +80,7 @@ pub(crate) fn read_file(
     let set = RuleSet {
         version,
         namespace,
+        descriptors: descriptors.unwrap_or_default(),
         client_ip,
         tiers,
         geo,

@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use crate::case::Case;
 use crate::client_ip::ClientIp;
+use crate::descriptors::Descriptors;
 use crate::diagnostic::Report;
 use crate::document::Document;
 use crate::facts::Facts;
@@ -36,6 +37,7 @@ use crate::version::Version;
 pub struct RuleSet {
     pub(crate) version: Version,
     pub(crate) namespace: Box<str>,
+    pub(crate) descriptors: Descriptors,
     pub(crate) client_ip: ClientIp,
     pub(crate) tiers: Option<Tiers>,
     pub(crate) geo: Option<Geo>,
@@ -110,6 +112,19 @@ impl RuleSet {
     /// ```
     pub fn namespace(&self) -> &str {
         &self.namespace
+    }
+
+    /// How the descriptors of one request of Envoy are decided about.
+    ///
+    /// ```
+    /// # use tollgate_rules::{Descriptors, RuleSet};
+    /// assert_eq!(RuleSet::parse("rules: []")?.descriptors(), Descriptors::Together);
+    /// let set = RuleSet::parse("descriptors: each\nrules: []")?;
+    /// assert_eq!(set.descriptors(), Descriptors::Each);
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    pub const fn descriptors(&self) -> Descriptors {
+        self.descriptors
     }
 
     /// Whose word is believed about a client's address.

@@ -122,7 +122,7 @@ fn address<E: Error>(text: &str) -> Result<IpAddr, E> {
 fn is_given(name: &str) -> bool {
     match name.split_once('.') {
         Some((family, member)) => FAMILIES.contains(&family) && !member.is_empty(),
-        None => name == "api_key" || FAMILIES.contains(&name),
+        None => SINGLE.contains(&name) || FAMILIES.contains(&name),
     }
 }
 
@@ -142,6 +142,9 @@ fn unknown<E: Error>(name: &str) -> E {
     };
     E::custom(format_args!("`{name}` cannot be given: {remedy}"))
 }
+
+/// What callers give that belongs to no family, and has none.
+const SINGLE: [&str; 3] = ["api_key", "domain", "descriptor_keys"];
 
 const METHOD: u8 = 1;
 const PATH: u8 = 1 << 1;

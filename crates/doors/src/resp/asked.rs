@@ -176,7 +176,7 @@ fn is_given(name: &str) -> bool {
             !member.is_empty()
                 && matches!(family, "claims" | "body" | "user" | "account" | "descriptor")
         }
-        None => matches!(name, "user" | "account" | "api_key"),
+        None => matches!(name, "user" | "account" | "api_key" | "domain" | "descriptor_keys"),
     }
 }
 

@@ -5,7 +5,7 @@
 //! | `request.method`, `.host`, `.path`, `.query` | strings |
 //! | `request.headers` | a map; names in any case, the first value of several |
 //! | `client.ip` | a string, if the address is known |
-//! | `user`, `account`, `api_key`, `tier` | strings, if the caller gives them |
+//! | `user`, `account`, `api_key`, `domain`, `descriptor_keys`, `tier` | strings, if the caller gives them |
 //! | `claims.x`, `body.x`, `descriptor.x`, `user.x`, `account.x` | the same |
 //! | `attributes` | a map of all that the caller gives: `attributes['claims.plan']` |
 //! | `response.status`, `response.headers` | an integer and a map, after the response |

@@ -57,7 +57,7 @@ fn remedy(segments: &[&str], name: &str, outcome: bool) -> String {
 /// Families of attributes: `claims.plan` is the attribute of that name.
 const FAMILIES: [&str; 5] = ["claims", "body", "descriptor", "user", "account"];
 
-const VARIABLES: [(&str, Kind); 16] = [
+const VARIABLES: [(&str, Kind); 18] = [
     ("request.method", Kind::String),
     ("request.host", Kind::String),
     ("request.path", Kind::String),
@@ -70,6 +70,8 @@ const VARIABLES: [(&str, Kind); 16] = [
     ("user", Kind::String),
     ("account", Kind::String),
     ("api_key", Kind::String),
+    ("domain", Kind::String),
+    ("descriptor_keys", Kind::String),
     ("tier", Kind::String),
     ("claims", Kind::Names),
     ("body", Kind::Names),

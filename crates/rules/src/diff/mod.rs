@@ -331,6 +331,8 @@ impl<'s> Sides<'s> {
             }
         };
         compare("namespace", old.namespace().to_owned(), new.namespace().to_owned());
+        let descriptors = |set: &RuleSet| set.descriptors().as_str().to_owned();
+        compare("descriptors", descriptors(old), descriptors(new));
         compare("client_ip", old.client_ip.in_words(), new.client_ip.in_words());
         let from =
             |tiers: Option<&Tiers>| tiers.map_or_else(String::new, |it| it.from().to_string());

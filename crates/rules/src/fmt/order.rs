@@ -45,8 +45,17 @@ fn sort(group: &mut Group<'_>, order: &[&str]) {
     }
 }
 
-const FILE: [&str; 8] =
-    ["version", "namespace", "client_ip", "geo", "tiers", "defaults", "rules", "tests"];
+const FILE: [&str; 9] = [
+    "version",
+    "namespace",
+    "descriptors",
+    "client_ip",
+    "geo",
+    "tiers",
+    "defaults",
+    "rules",
+    "tests",
+];
 
 const RULE: [&str; 26] = [
     "name",

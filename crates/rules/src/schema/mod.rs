@@ -12,6 +12,8 @@ mod tests;
 
 use serde_json::{Map, Value, json};
 
+use crate::descriptors::Descriptors;
+
 /// The JSON Schema (draft 2020-12) of rule files.
 ///
 /// ```
@@ -31,6 +33,7 @@ fn tree() -> Value {
         [
             ("version", version()),
             ("namespace", named("Counters of two namespaces never mix. Default: `default`.")),
+            ("descriptors", descriptors()),
             ("client_ip", client_ip()),
             ("geo", geo()),
             ("tiers", tiers()),
@@ -110,6 +113,16 @@ fn version() -> Value {
     json!({ "description": "The version of the format.", "enum": [1, "1"], "default": 1 })
 }
 
+fn descriptors() -> Value {
+    choice(
+        "How the descriptors of one request of Envoy are decided about: `together`, so that a \
+         request that is denied for one of them spends nothing; or `each` on its own, as \
+         envoyproxy/ratelimit does.",
+        &Descriptors::CHOICES,
+        "together",
+    )
+}
+
 fn client_ip() -> Value {
     let proxies = one_or_more(
         "Networks of proxies whose word about clients is believed. Default: none, so that the \
@@ -169,8 +182,8 @@ fn tiers() -> Value {
 
 fn attribute() -> Value {
     json!({
-        "description": "A part of a request: `user`, `account`, `api_key`, `ip`, `ip/24`, `asn`, \
-            `country`, `tier`, `method`, `host`, `path`, or a member of `header.`, `query.`, \
+        "description": "A part of a request: `user`, `account`, `api_key`, `domain`, \
+            `descriptor_keys`, `ip`, `ip/24`, `asn`, `country`, `tier`, `method`, `host`, `path`, or a member of `header.`, `query.`, \
             `path.`, `claims.`, `body.`, `user.`, `account.`, `descriptor.`.",
         "type": "string",
         "pattern": format!("^{ATTRIBUTE}$"),
@@ -212,7 +225,8 @@ fn name() -> Value {
 
 /// Every attribute, as a pattern.
 const ATTRIBUTE: &str = "(ip|ip/([1-9]|[1-9][0-9]|1[01][0-9]|12[0-8])|asn|country|tier|method\
-    |host|path|user|account|api_key|(header|query|path|claims|body|user|account|descriptor)[.].+)";
+    |host|path|user|account|api_key|domain|descriptor_keys\
+    |(header|query|path|claims|body|user|account|descriptor)[.].+)";
 
 const COUNT: &str = "[0-9]+[kMG]?";
 

@@ -12,6 +12,7 @@ use crate::{Attribute, GraphqlCost, RuleSet, Source, budget, explain, rule, rule
 const FILE: &str = r#"
 version: 1
 namespace: shop-api
+descriptors: each
 client_ip: { trusted_proxies: [10.0.0.0/8], header: x-forwarded-for, ipv6_host: 64 }
 tiers: { from: claims.plan, known: [free, pro, enterprise], else: free }
 defaults: { mode: enforce, consistency: shared, on_store_failure: local, headers: both }
@@ -247,6 +248,8 @@ fn attributes_and_quotas_are_those_that_are_read() {
         "user",
         "account",
         "api_key",
+        "domain",
+        "descriptor_keys",
         "ip/1",
         "ip/24",
         "ip/128",
