@@ -30,6 +30,10 @@ readonly python_software=(
     urllib3==2.7.0
     http_sfv==0.9.9
     prometheus_client==0.26.0
+    grpcio==1.85.1
+    grpcio-tools==1.85.1
+    grpcio-health-checking==1.85.1
+    grpcio-reflection==1.85.1
 )
 readonly node_software='{"private":true,"dependencies":{"redis":"6.3.1","ioredis":"6.0.0"}}'
 

@@ -38,6 +38,8 @@ pub struct Config {
     pub forward_auth: Option<Address>,
     /// Where clients of Redis ask.
     pub resp: Option<Address>,
+    /// Where Envoy asks, and whoever speaks gRPC.
+    pub grpc: Option<Address>,
     /// Where metrics and health are.
     pub status: Option<Address>,
     /// Where it is run from.
@@ -142,6 +144,7 @@ impl Config {
             http: local(4290),
             forward_auth: local(4291),
             resp: local(4292),
+            grpc: local(4293),
             status: local(4298),
             admin: local(4299),
             resp_password: None,
@@ -236,6 +239,7 @@ struct RawListen {
     http: Option<String>,
     forward_auth: Option<String>,
     resp: Option<String>,
+    grpc: Option<String>,
     status: Option<String>,
     admin: Option<String>,
 }
@@ -304,6 +308,7 @@ impl Raw {
         set_address(&mut config.http, "listen.http", self.listen.http)?;
         set_address(&mut config.forward_auth, "listen.forward_auth", self.listen.forward_auth)?;
         set_address(&mut config.resp, "listen.resp", self.listen.resp)?;
+        set_address(&mut config.grpc, "listen.grpc", self.listen.grpc)?;
         set_address(&mut config.status, "listen.status", self.listen.status)?;
         set_address(&mut config.admin, "listen.admin", self.listen.admin)?;
         set_secret(&mut config.resp_password, "resp.password", self.resp.password)?;

@@ -13,19 +13,21 @@ pub(crate) enum Name {
     Http,
     ForwardAuth,
     Resp,
+    Grpc,
     Admin,
     Status,
 }
 
 impl Name {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Http, Self::ForwardAuth, Self::Resp, Self::Admin, Self::Status];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Http, Self::ForwardAuth, Self::Resp, Self::Grpc, Self::Admin, Self::Status];
 
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
             Self::ForwardAuth => "forward_auth",
             Self::Resp => "resp",
+            Self::Grpc => "grpc",
             Self::Admin => "admin",
             Self::Status => "status",
         }

@@ -50,6 +50,16 @@ impl Drain {
 }
 
 impl Draining {
+    /// Whether requests should be sent here.
+    pub(crate) fn is_ready(&self) -> bool {
+        *self.phase.borrow() == Phase::Serving
+    }
+
+    /// Ends once requests should not be sent here any more.
+    pub(crate) async fn leave(&mut self) {
+        let _ = self.phase.wait_for(|phase| *phase != Phase::Serving).await;
+    }
+
     /// Ends once no new requests are to be taken.
     pub(crate) async fn begin(&mut self) {
         // An error means that nobody can tell us any more, which is an end as well.

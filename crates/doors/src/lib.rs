@@ -1,4 +1,4 @@
-//! Ways in to a tollgate: HTTP, forward-auth and RESP for those who ask, admin and status for those
+//! Ways in to a tollgate: HTTP, forward-auth, RESP and gRPC for those who ask, admin and status for those
 //! who run it.
 //!
 //! ```text
@@ -6,7 +6,7 @@
 //!      |
 //!   worker            a thread with its connections: they never move
 //!      |
-//!   door              http, forward_auth, resp, admin, status: bytes to requests, answers to bytes
+//!   door              http, forward_auth, resp, grpc, admin, status: bytes to requests, answers to bytes
 //!      |
 //!   service           one decision, its metrics, its line in the log
 //!      |
@@ -28,6 +28,7 @@ mod forward_auth;
 #[doc(hidden)]
 pub mod fuzzing;
 mod given;
+mod grpc;
 mod held;
 mod http;
 mod log_level;

@@ -18,6 +18,7 @@ use crate::connection::{Accepted, Meter, Peer};
 use crate::door::{Door, Place, Places};
 use crate::drain::{Draining, Ended, Phase, UnderWay};
 use crate::forward_auth::ForwardAuth;
+use crate::grpc::Grpc;
 use crate::http::Http;
 use crate::resp::Resp;
 use crate::respond::Answers;
@@ -93,7 +94,9 @@ impl Doors {
         doors.accepting.push(tokio::spawn(swept));
         let held = Arc::clone(&tickets);
         let http = Http::new(Arc::clone(&service), Arc::clone(&answers), held, limits);
-        let forward_auth = ForwardAuth::new(Arc::clone(&service), answers);
+        let forward_auth = ForwardAuth::new(Arc::clone(&service), Arc::clone(&answers));
+        let held = Arc::clone(&tickets);
+        let grpc = Grpc::new(Arc::clone(&service), answers, held, limits);
         let admin =
             Web::new(Admin::new(Arc::clone(&service), config.admin_token.clone(), limits), limits);
         let password = config.resp_password.clone();
@@ -101,6 +104,7 @@ impl Doors {
         doors.add(Web::new(http, limits), config.http.as_ref(), config)?;
         doors.add(Web::new(forward_auth, limits), config.forward_auth.as_ref(), config)?;
         doors.add(resp, config.resp.as_ref(), config)?;
+        doors.add(Web::new(grpc, limits), config.grpc.as_ref(), config)?;
         doors.add(Web::new(Status::new(service), limits), config.status.as_ref(), config)?;
         doors.add(admin, config.admin.as_ref(), config)?;
         Ok(doors)

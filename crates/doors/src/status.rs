@@ -9,7 +9,7 @@ use crate::connection::Peer;
 use crate::door::Name;
 use crate::respond;
 use crate::service::Service;
-use crate::web::{Answer, Site};
+use crate::web::{Answer, Plain, Site};
 
 /// `/metrics`, `/healthz`, `/readyz`.
 #[derive(Debug)]
@@ -25,6 +25,7 @@ impl Status {
 
 impl Site for Status {
     const NAME: Name = Name::Status;
+    type Body = Plain;
 
     fn service(&self) -> &Arc<Service> {
         &self.service

@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 use tollgate::{Request, Ruling, Tick, UnderWay};
 
 use crate::connection::Limits;
+use crate::service::Service;
 
 pub(crate) use self::kept::Kept;
 
@@ -73,6 +74,21 @@ impl Tickets {
         self.fits(more) || {
             self.sweep(now);
             self.fits(more)
+        }
+    }
+
+    /// Whether there is room for those of these requests whose end will be told. It is found out
+    /// before anything is spent.
+    pub(crate) fn have_room_for(
+        &self,
+        requests: &[Request<'_>],
+        service: &Service,
+        now: Tick,
+    ) -> bool {
+        self.has_room(requests.len(), now) || {
+            let waits = |request: &&Request<'_>| Self::are_for(&service.peek(request));
+            let needed = requests.iter().filter(waits).count();
+            needed == 0 || self.has_room(needed, now)
         }
     }
 

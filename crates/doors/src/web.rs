@@ -8,6 +8,7 @@ mod quick;
 mod silence;
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use std::task::Poll;
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::{Body, Incoming};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -34,10 +35,15 @@ use crate::web::quick::{Next, Quick};
 use crate::web::silence::{Late, Requests, Watch};
 use crate::worker::Work;
 
+pub(crate) use kept::{NO_ROOM, Sent, held};
 pub(crate) use quick::at_once;
+pub(crate) use silence::OneRequest;
 
-/// What every answer is.
-pub(crate) type Answer = Response<Full<Bytes>>;
+/// What most answers are: all of them that are about HTTP.
+pub(crate) type Answer = Response<Plain>;
+
+/// A body that is there as a whole.
+pub(crate) type Plain = Full<Bytes>;
 
 /// Goes with an answer to a request that is held against the connection it came on. Some of them, or
 /// the last, end it.
@@ -51,9 +57,21 @@ pub(crate) enum Strike {
 pub(crate) trait Site: Send + Sync + 'static {
     const NAME: Name;
 
+    /// What its answers consist of.
+    type Body: Sent<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static;
+
     /// Answers one request.
-    fn answer(&self, request: Request<Incoming>, peer: Peer)
-    -> impl Future<Output = Answer> + Send;
+    fn answer(
+        &self,
+        request: Request<Incoming>,
+        peer: Peer,
+    ) -> impl Future<Output = Response<Self::Body>> + Send;
+
+    /// The request has its answer, which may go on for as long as somebody takes it. It has ended
+    /// when `one` is dropped.
+    fn began(&self, _answer: &mut Response<Self::Body>, one: OneRequest) {
+        drop(one);
+    }
 
     /// Answers a POST whose body is here, if it can do that at once.
     fn quick(&self, _path: &str, _body: &[u8]) -> Option<Answer> {
@@ -119,14 +137,14 @@ async fn serve<S: Site>(
         let (site, requests, one) = (Arc::clone(&site), requests.clone(), requests.begin());
         async move {
             let mut answer = site.answer(request, peer).await;
-            drop(one);
+            site.began(&mut answer, one);
             let strike = answer.extensions().get::<Strike>();
             if strike.is_some_and(|strike| requests.strike() || *strike == Strike::Last) {
                 requests.end();
                 respond::end(&mut answer, is_http2);
             }
             if is_http2 {
-                answer = kept::until_sent(answer, site.service().held());
+                answer = Sent::until_sent(answer, site.service().held());
             }
             Ok::<_, Infallible>(answer)
         }

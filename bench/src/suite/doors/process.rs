@@ -29,7 +29,7 @@ impl Server {
         written.map_err(|source| BenchError::File { path: rules.clone(), source })?;
         let mut command = Command::new(&programs.tollgate);
         command.arg("serve").arg("--rules").arg(&rules);
-        for other in ["--http", "--resp", "--forward-auth", "--admin"] {
+        for other in ["--http", "--resp", "--grpc", "--forward-auth", "--admin"] {
             match other == door {
                 true => command.arg(other).arg(format!("127.0.0.1:{port}")),
                 false => command.args([other, "off"]),

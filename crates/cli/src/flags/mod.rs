@@ -29,7 +29,7 @@ pub(crate) struct Flags {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Answer whether requests may pass, over HTTP, forward-auth and RESP
+    /// Answer whether requests may pass, over HTTP, forward-auth, RESP and gRPC
     ///
     /// Starts with example rules and counters in memory if nothing is said, and says where it
     /// listens and what to try.

@@ -28,6 +28,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDRESS", value_parser = listen)]
     pub(crate) resp: Option<Listen>,
 
+    /// Where Envoy asks, and whoever speaks gRPC [default: 127.0.0.1:4293]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen)]
+    pub(crate) grpc: Option<Listen>,
+
     /// Where /metrics, /healthz and /readyz are [default: 127.0.0.1:4298]
     #[arg(long, value_name = "ADDRESS", value_parser = listen)]
     pub(crate) status: Option<Listen>,

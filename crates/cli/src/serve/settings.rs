@@ -35,6 +35,7 @@ fn apply(flags: &Serve, config: &mut Config) -> Result<(), Error> {
     set(&mut config.http, flags.http.as_ref());
     set(&mut config.forward_auth, flags.forward_auth.as_ref());
     set(&mut config.resp, flags.resp.as_ref());
+    set(&mut config.grpc, flags.grpc.as_ref());
     set(&mut config.status, flags.status.as_ref());
     set(&mut config.admin, flags.admin.as_ref());
     if let Some(keys) = flags.keys {

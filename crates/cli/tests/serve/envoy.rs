@@ -1,17 +1,27 @@
-//! Envoy as the document sets it up.
+//! Envoy as the document sets it up, over HTTP and over gRPC.
 
 use crate::support::Gateway;
 
-fn start() -> Gateway {
-    Gateway::start("envoy.md", &["envoy", "-c", "envoy.yaml", "--use-dynamic-base-id"])
+fn start(file: &str) -> Gateway {
+    Gateway::start("envoy.md", &["envoy", "-c", file, "--use-dynamic-base-id"])
 }
 
 #[test]
 fn limits_clients() {
-    start().limits_clients(true);
+    start("envoy.yaml").limits_clients(true);
 }
 
 #[test]
 fn knows_what_is_asked_for() {
-    start().knows_what_is_asked_for();
+    start("envoy.yaml").knows_what_is_asked_for();
+}
+
+#[test]
+fn limits_clients_over_grpc() {
+    start("envoy-grpc.yaml").limits_clients(true);
+}
+
+#[test]
+fn knows_what_is_asked_for_over_grpc() {
+    start("envoy-grpc.yaml").knows_what_is_asked_for();
 }

@@ -13,6 +13,8 @@ mod caddy;
 mod clients;
 mod denials;
 mod envoy;
+mod envoy_rls;
+mod grpc;
 mod haproxy;
 mod http;
 mod keys;

@@ -26,7 +26,7 @@ use crate::respond;
 use crate::secret::Secret;
 use crate::service::Service;
 use crate::status;
-use crate::web::{self, Answer, Site};
+use crate::web::{self, Answer, Plain, Site};
 
 /// The door for those who run it.
 #[derive(Debug)]
@@ -121,6 +121,7 @@ impl Admin {
 
 impl Site for Admin {
     const NAME: Name = Name::Admin;
+    type Body = Plain;
 
     fn service(&self) -> &Arc<Service> {
         &self.service

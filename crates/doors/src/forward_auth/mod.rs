@@ -27,7 +27,7 @@ use crate::forward_auth::original::{Believed, Original};
 use crate::respond::{self, Answers};
 use crate::service::Service;
 use crate::status;
-use crate::web::{Answer, Site};
+use crate::web::{Answer, Plain, Site};
 
 /// Where proxies ask.
 #[derive(Debug)]
@@ -96,6 +96,7 @@ impl ForwardAuth {
 
 impl Site for ForwardAuth {
     const NAME: Name = Name::ForwardAuth;
+    type Body = Plain;
 
     fn service(&self) -> &Arc<Service> {
         &self.service

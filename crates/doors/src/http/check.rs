@@ -9,7 +9,7 @@ use crate::http::asked::Asked;
 use crate::http::body::{self, Body, Unreadable};
 use crate::http::told;
 use crate::respond;
-use crate::tickets::{Ticket, Tickets};
+use crate::tickets::Ticket;
 use crate::web::Answer;
 
 /// Whether something is spent.
@@ -92,12 +92,8 @@ impl Http {
     /// Whoever has to be told how a request ended needs a ticket. Whether there are enough is found
     /// out before anything is spent.
     fn need_room(&self, requests: &[Request<'_>], now: Tick) -> Result<(), Full> {
-        if self.tickets.has_room(requests.len(), now) {
-            return Ok(());
-        }
-        let waits = |request: &&Request<'_>| Tickets::are_for(&self.service.peek(request));
-        let needed = requests.iter().filter(waits).count();
-        if needed == 0 || self.tickets.has_room(needed, now) { Ok(()) } else { Err(Full) }
+        let has_room = self.tickets.have_room_for(requests, &self.service, now);
+        has_room.then_some(()).ok_or(Full)
     }
 
     fn ticket(&self, ruling: &Ruling, intent: Intent, now: Tick) -> Option<Ticket> {

@@ -38,7 +38,7 @@ use crate::respond::{self, Answers};
 use crate::service::Service;
 use crate::status;
 use crate::tickets::Tickets;
-use crate::web::{self, Answer, Site, page};
+use crate::web::{self, Answer, Plain, Site, page};
 
 #[derive(Debug)]
 pub(crate) struct Http {
@@ -96,11 +96,12 @@ impl Http {
 
 impl Site for Http {
     const NAME: Name = Name::Http;
+    type Body = Plain;
 
     async fn answer(&self, request: Request<Incoming>, _: Peer) -> Answer {
         let Some(route) = Route::of(request.uri().path()) else { return nothing_here() };
         if route.takes_a_body() && page::is_of_another(&request) {
-            return respond::problem(StatusCode::FORBIDDEN, OF_A_PAGE);
+            return respond::problem(StatusCode::FORBIDDEN, page::REFUSAL);
         }
         match (route.takes_a_body(), request.method()) {
             (true, &Method::POST) => self.post(route, request).await,
@@ -140,9 +141,6 @@ fn refused(Unreadable { is_syntax, detail }: &Unreadable) -> Answer {
     };
     respond::problem(status, detail)
 }
-
-const OF_A_PAGE: &str = "a page in a browser asks, and not one of this host: \
-                         ask from a program, without Origin and Sec-Fetch-Site";
 
 const WELCOME: &str = "\
 This is a tollgate: it says whether a request may pass.

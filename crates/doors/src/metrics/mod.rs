@@ -81,13 +81,13 @@ impl Metrics {
         self.series.load().count(writer, ruling);
     }
 
-    /// Counts decisions by limits that the clients of Redis brought themselves.
+    /// Counts decisions by limits that clients brought themselves.
     #[inline]
-    pub(crate) fn throttled(&self, allowed: u64, denied: u64) {
+    pub(crate) fn throttled(&self, door: Name, allowed: u64, denied: u64) {
         let writer = Writer::here();
         let shard = writer.of(&self.shards);
         for (outcome, count) in [allowed, denied].into_iter().enumerate() {
-            writer.add(&shard.decisions[Name::Resp as usize][outcome], count);
+            writer.add(&shard.decisions[door as usize][outcome], count);
             writer.add(&shard.throttled[outcome], count);
         }
     }

@@ -2,6 +2,7 @@
 
 use tollgate::{Ask, Decision, Period, Quota, Unit};
 
+use crate::door::Name;
 use crate::resp::frame::integer;
 use crate::resp::reply::Replies;
 use crate::resp::rules::seconds;
@@ -36,7 +37,7 @@ pub(crate) fn read<'a>(arguments: &[&'a [u8]]) -> Result<Asked<'a>, &'static str
 /// Decides all of them, and answers each.
 #[inline]
 pub(crate) fn decide(service: &Service, asked: &[Asked<'_>], replies: &mut Replies<'_>) {
-    service.throttle(asked, |answer| match answer {
+    service.throttle(Name::Resp, asked, |answer| match answer {
         Ok(decision) => tell(&decision, replies),
         Err(error) => replies.error(&format!("ERR CL.THROTTLE: {error}")),
     });

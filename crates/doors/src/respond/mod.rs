@@ -13,6 +13,7 @@ mod fields;
 mod policy;
 mod prepared;
 mod problem;
+mod standing;
 mod template;
 mod terms;
 mod words;
@@ -25,6 +26,7 @@ pub(crate) use admin::{
 };
 pub(crate) use answers::Answers;
 pub(crate) use problem::{TOO_MANY_CONNECTIONS, no_body, no_room, problem, wrong_method};
+pub(crate) use standing::{Message, Standing};
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
@@ -42,7 +44,7 @@ pub(crate) fn text(status: StatusCode, content_type: &'static str, text: String)
 }
 
 /// Says that the connection ends with this answer, as far as the protocol has a word for it.
-pub(crate) fn end(answer: &mut Answer, is_http2: bool) {
+pub(crate) fn end<B>(answer: &mut Response<B>, is_http2: bool) {
     if !is_http2 {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }

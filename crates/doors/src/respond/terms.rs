@@ -58,6 +58,8 @@ pub(super) struct Terms {
 #[derive(Debug)]
 struct Told {
     capacity: u64,
+    /// So many in so many seconds.
+    numbers: (u64, Option<u64>),
     /// As the header that it is on its own.
     policy: HeaderValue,
     /// The headers of a denial without a body, and of one with it.
@@ -80,6 +82,7 @@ impl Terms {
         let (name, deny) = (quoted(rule.name()), rule.deny());
         let told = |policy: Policy| Told {
             capacity: policy.capacity,
+            numbers: (policy.quota, policy.window),
             policy: policy_value(&name, &policy),
             prepared: [const { OnceLock::new() }; 2],
         };
@@ -114,6 +117,11 @@ impl Terms {
             Some(told) => told.policy.clone(),
             None => policy_value(&self.name, &Policy::bare(capacity)),
         }
+    }
+
+    /// The same in numbers: so many in so many seconds.
+    pub(super) fn numbers(&self, capacity: u64) -> (u64, Option<u64>) {
+        self.told(capacity).map_or((capacity, None), |told| told.numbers)
     }
 
     /// Where the headers of a denial are kept, with or without a body.

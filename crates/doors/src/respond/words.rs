@@ -170,7 +170,7 @@ impl<'a> Words<'a> {
     }
 
     /// The rules that clients are told of.
-    fn told(&self) -> impl Iterator<Item = RuleDecision<'a>> {
+    pub(super) fn told(&self) -> impl Iterator<Item = RuleDecision<'a>> {
         enforced(self.ruling).filter(|each| each.decision().limit() != Decision::UNLIMITED)
     }
 }

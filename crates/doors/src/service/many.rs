@@ -24,11 +24,26 @@ impl Service {
         });
     }
 
+    /// Lets all of these requests pass, or none, and calls `each` with the place and the ruling of
+    /// each.
+    pub(crate) fn check_together(
+        &self,
+        door: Name,
+        requests: &[Request<'_>],
+        mut each: impl FnMut(usize, Ruling),
+    ) {
+        self.engine.decide_together(requests, |at, ruling| {
+            self.decided(door, &requests[at], &ruling);
+            each(at, ruling);
+        });
+    }
+
     /// Lets each of these pass, or not, by the limit that it brings, and calls `each` with every
     /// answer in order.
     #[inline]
     pub(crate) fn throttle(
         &self,
+        door: Name,
         asks: &[Ask<&[u8]>],
         mut each: impl FnMut(Result<Decision, ThrottleError>),
     ) {
@@ -42,7 +57,7 @@ impl Service {
             }
             each(answer.map_err(ThrottleError::Limit));
         });
-        self.metrics.throttled(allowed, denied);
+        self.metrics.throttled(door, allowed, denied);
     }
 
     /// Gives a key of [`throttle`](Self::throttle) everything back. `false` if it has it.

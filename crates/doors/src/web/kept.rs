@@ -5,29 +5,50 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::Response;
 use http_body_util::Full;
-use hyper::body::Body as _;
+use hyper::body::Body;
 
 use crate::held::{Budget, Held, OverBudget, SHORT};
 use crate::respond;
-use crate::web::{Answer, at_once};
+use crate::web::{Answer, Plain, at_once};
 
-/// An answer that is accounted for until all of it is sent, or one that says that there is no room.
-pub(super) fn until_sent(answer: Answer, budget: &Arc<Budget>) -> Answer {
+/// What answers consist of.
+pub(crate) trait Sent: Body + Sized {
+    /// An answer that is accounted for until all of it is sent, or one that says that there is no
+    /// room.
+    fn until_sent(answer: Response<Self>, budget: &Arc<Budget>) -> Response<Self>;
+}
+
+impl Sent for Plain {
+    fn until_sent(answer: Answer, budget: &Arc<Budget>) -> Answer {
+        until_sent(answer, budget)
+    }
+}
+
+fn until_sent(answer: Answer, budget: &Arc<Budget>) -> Answer {
     if answer.body().size_hint().lower() <= SHORT as u64 {
         return answer;
     }
     let (head, body) = answer.into_parts();
     let bytes = at_once(body);
-    let mut held = Held::nothing(Arc::clone(budget));
-    match held.hold(bytes.len()) {
-        Ok(()) => {
-            let body = Bytes::from_owner(Kept { bytes, _held: held });
-            Answer::from_parts(head, Full::from(body))
-        }
-        Err(OverBudget) => respond::no_room("too many long answers wait to be taken: try again"),
+    match held(bytes, budget) {
+        Ok(bytes) => Answer::from_parts(head, Full::from(bytes)),
+        Err(OverBudget) => respond::no_room(NO_ROOM),
     }
 }
+
+/// Bytes that are accounted for as long as anybody has a part of them, if they are long.
+pub(crate) fn held(bytes: Bytes, budget: &Arc<Budget>) -> Result<Bytes, OverBudget> {
+    if bytes.len() <= SHORT {
+        return Ok(bytes);
+    }
+    let mut held = Held::nothing(Arc::clone(budget));
+    held.hold(bytes.len())?;
+    Ok(Bytes::from_owner(Kept { bytes, _held: held }))
+}
+
+pub(crate) const NO_ROOM: &str = "too many long answers wait to be taken: try again";
 
 /// Bytes, and that they are held as long as anybody has a part of them.
 struct Kept {
@@ -43,8 +64,6 @@ impl AsRef<[u8]> for Kept {
 
 #[cfg(test)]
 mod tests {
-    use http::Response;
-
     use super::*;
 
     #[test]

@@ -31,6 +31,10 @@ pub(crate) fn host<B>(request: &Request<B>) -> Option<&str> {
     }
 }
 
+/// What is said to it.
+pub(crate) const REFUSAL: &str = "a page in a browser asks, and not one of this host: \
+                                  ask from a program, without Origin and Sec-Fetch-Site";
+
 /// From where a browser says that a request was made.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 

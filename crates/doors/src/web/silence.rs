@@ -15,7 +15,7 @@ use crate::connection::Limits;
 
 /// Requests of a connection. Only its own thread writes to it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Requests(Arc<Counts>);
+pub(crate) struct Requests(Arc<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -40,7 +40,7 @@ pub(super) enum Owed {
 
 /// A request that has not ended.
 #[derive(Debug)]
-pub(super) struct OneRequest(Requests);
+pub(crate) struct OneRequest(Requests);
 
 impl Requests {
     pub(super) fn begin(&self) -> OneRequest {

@@ -16,7 +16,8 @@ pub(crate) struct Gateway {
     // In this order: the proxy ends first.
     _process: Process,
     _folder: TempDir,
-    _server: Server,
+    /// Whom it asks.
+    pub(crate) server: Server,
 }
 
 /// The proxy itself is trusted, and nobody else.
@@ -39,13 +40,25 @@ impl Gateway {
         command: &[&str],
         edit: impl Fn(String) -> String,
     ) -> Self {
-        let server = Server::start(RULES);
-        let (port, tollgate, origin) = (free_port(), server.address("forward_auth"), origin());
+        Self::serving(RULES, document, command, edit)
+    }
+
+    /// The same with other rules.
+    pub(crate) fn serving(
+        rules: &str,
+        document: &str,
+        command: &[&str],
+        edit: impl Fn(String) -> String,
+    ) -> Self {
+        let server = Server::start(rules);
+        let (port, origin) = (free_port(), origin());
+        let [http, grpc] = ["forward_auth", "grpc"].map(|door| server.address(door).port());
         let folder = TempDir::new().unwrap();
         for (name, text) in files(document) {
             let text = text
                 .replace("8080", &port.to_string())
-                .replace("4291", &tollgate.port().to_string())
+                .replace("4291", &http.to_string())
+                .replace("4293", &grpc.to_string())
                 .replace("8000", &origin.to_string());
             fs::write(folder.path().join(name), edit(text)).unwrap();
         }
@@ -58,10 +71,10 @@ impl Gateway {
         // Some listen before they know where to.
         let ready = || Some(Client::new(9, port).get("/ready", &[])).filter(|it| it.status == 200);
         until("the proxy lets requests pass", ready);
-        Self { port, _process: process, _folder: folder, _server: server }
+        Self { port, _process: process, _folder: folder, server }
     }
 
-    fn client(&self, n: u8) -> Client {
+    pub(crate) fn client(&self, n: u8) -> Client {
         Client::new(n, self.port)
     }
 
@@ -108,7 +121,7 @@ impl Gateway {
 }
 
 /// A denial, with all that belongs to one.
-fn assert_denied(answer: &Answer) {
+pub(crate) fn assert_denied(answer: &Answer) {
     assert_eq!(answer.status, 429, "{answer:?}");
     let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=3_600).contains(&wait), "{answer:?}");
@@ -122,7 +135,7 @@ fn assert_denied(answer: &Answer) {
 }
 
 /// The files in a document about a proxy: what stands in fences with a name.
-fn files(document: &str) -> Vec<(String, String)> {
+pub(crate) fn files(document: &str) -> Vec<(String, String)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/gateways").join(document);
     let text = fs::read_to_string(path).unwrap();
     let (mut files, mut lines) = (Vec::new(), text.lines());

@@ -44,7 +44,7 @@ impl Server {
         self.folder.path().join("rules.yaml")
     }
 
-    /// Where a door listens: `http`, `forward_auth`, `resp`, `status`, `admin`.
+    /// Where a door listens: `http`, `forward_auth`, `resp`, `grpc`, `status`, `admin`.
     pub(crate) fn address(&self, door: &str) -> SocketAddr {
         until(&format!("it says where `{door}` is"), || {
             let lines = self.process.output();
@@ -56,4 +56,4 @@ impl Server {
     }
 }
 
-const DOORS: [&str; 5] = ["--http", "--forward-auth", "--resp", "--status", "--admin"];
+const DOORS: [&str; 6] = ["--http", "--forward-auth", "--resp", "--grpc", "--status", "--admin"];

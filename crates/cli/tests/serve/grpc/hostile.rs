@@ -1,0 +1,169 @@
+//! Those who mean harm get a status, and nobody else notices.
+
+use std::fs;
+use std::net::SocketAddr;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use h2::client::SendRequest;
+use h2::{Reason, RecvStream, SendStream};
+use http::Request;
+use prost::Message;
+use tokio::net::TcpStream;
+use tollgate_proto::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
+use tollgate_proto::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::Entry;
+use tollgate_proto::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
+use tollgate_proto::tollgate::v1::{CheckBatchRequest, CheckRequest};
+
+use super::RULES;
+use crate::support::Server;
+
+const LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+const STREAM: &str = "/tollgate.v1.Tollgate/CheckStream";
+
+/// A connection of HTTP/2.
+struct Connection(SendRequest<Bytes>);
+
+impl Connection {
+    async fn open(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let (send, connection) = h2::client::handshake(stream).await.unwrap();
+        // It ends with the test.
+        tokio::spawn(async move { _ = connection.await });
+        Self(send)
+    }
+
+    /// A call whose messages are still to be sent.
+    async fn begin(&mut self, path: &str) -> (h2::client::ResponseFuture, SendStream<Bytes>) {
+        let request = Request::post(format!("http://localhost{path}"))
+            .header("content-type", "application/grpc")
+            .header("te", "trailers");
+        self.0.clone().ready().await.unwrap();
+        self.0.send_request(request.body(()).unwrap(), false).unwrap()
+    }
+
+    /// The status of a call with this body, and what it was answered.
+    async fn call(&mut self, path: &str, body: Bytes) -> (u16, Bytes) {
+        let (response, mut send) = self.begin(path).await;
+        // Whoever has heard enough does not take the rest.
+        let _ = send.send_data(body, true);
+        let response = response.await.unwrap();
+        let status = response.headers().get("grpc-status").cloned();
+        let mut body = response.into_body();
+        let data = all(&mut body).await;
+        let status = match status {
+            Some(status) => status,
+            None => body.trailers().await.unwrap().unwrap()["grpc-status"].clone(),
+        };
+        (status.to_str().unwrap().parse().unwrap(), data)
+    }
+}
+
+async fn all(body: &mut RecvStream) -> Bytes {
+    let mut all = BytesMut::new();
+    while let Some(Ok(data)) = body.data().await {
+        let _ = body.flow_control().release_capacity(data.len());
+        all.extend_from_slice(&data);
+    }
+    all.freeze()
+}
+
+fn framed(message: &impl Message) -> Bytes {
+    let mut bytes = BytesMut::new();
+    bytes.put_u8(0);
+    bytes.put_u32(u32::try_from(message.encoded_len()).unwrap());
+    message.encode(&mut bytes).unwrap();
+    bytes.freeze()
+}
+
+fn limits(descriptors: usize, value: &str) -> Bytes {
+    let entry = Entry { key: "k".to_owned(), value: value.to_owned() };
+    let descriptor = RateLimitDescriptor { entries: vec![entry], ..Default::default() };
+    let descriptors = vec![descriptor; descriptors];
+    framed(&RateLimitRequest { domain: "shop".to_owned(), descriptors, hits_addend: None })
+}
+
+fn run<F: Future<Output = ()>>(test: impl FnOnce(Server, Connection) -> F) {
+    let server = Server::start(RULES);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let connection = Connection::open(server.address("grpc")).await;
+        test(server, connection).await;
+    });
+}
+
+#[test]
+fn bad_messages_get_a_status_and_the_connection_lives() {
+    run(async |_server, mut connection| {
+        let raw = |bytes: &'static [u8]| Bytes::from_static(bytes);
+        let batch = CheckBatchRequest { checks: vec![CheckRequest::default(); 1_001] };
+        let unknown = "/tollgate.v1.Tollgate/Chekc";
+        for (path, body, status) in [
+            (LIMIT, raw(b""), 3),
+            (LIMIT, raw(b"\0\0\0\0\x05abc"), 3),
+            (LIMIT, raw(b"\0\0\0\0\x03\xff\xff\xff"), 3),
+            (LIMIT, raw(b"\x01\0\0\0\x01a"), 12),
+            (LIMIT, limits(0, ""), 3),
+            (LIMIT, limits(5_000, "v"), 8),
+            (LIMIT, limits(1, &"v".repeat(2 << 20)), 8),
+            (LIMIT, limits(3, &"v".repeat(1 << 20)), 8),
+            ("/tollgate.v1.Tollgate/CheckBatch", framed(&batch), 8),
+            (unknown, raw(b"\0\0\0\0\0"), 12),
+            ("/nobody/Nothing", raw(b"\0\0\0\0\0"), 12),
+            (STREAM, raw(b"\0\0\0\0\x03\xff\xff\xff"), 13),
+            (STREAM, raw(b"\0\xff\xff\xff\xff"), 11),
+        ] {
+            let (told, data) = connection.call(path, body.clone()).await;
+            assert!(data.is_empty(), "{data:?}");
+            assert_eq!(told, status, "{path} {:?}", &body[..body.len().min(20)]);
+        }
+        let (status, data) = connection.call(LIMIT, limits(1, &"v".repeat(900 << 10))).await;
+        assert_eq!(status, 0, "that is long, and no more");
+        let answer = RateLimitResponse::decode(&data[5..]).unwrap();
+        assert_eq!((answer.overall_code, answer.statuses.len()), (1, 1));
+    });
+}
+
+#[test]
+fn calls_that_are_broken_off_disturb_nobody() {
+    run(async |_server, mut connection| {
+        for round in 0..300 {
+            let (_, mut send) = connection.begin(if round % 2 == 0 { LIMIT } else { STREAM }).await;
+            send.send_data(Bytes::from_static(b"\0\0\0\x01\0half"), false).unwrap();
+            send.send_reset(Reason::CANCEL);
+            if round % 50 == 0 {
+                let value = format!("v{round}");
+                assert_eq!(connection.call(LIMIT, limits(1, &value)).await.0, 0, "{round}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_stream_that_takes_no_answers_is_not_read() {
+    run(async |server, mut connection| {
+        let before = resident(&server);
+        let check = CheckRequest { path: "/v1/items".to_owned(), ..Default::default() };
+        let many: Bytes = [(); 1_000].map(|()| framed(&check)).concat().into();
+        let mut held = Vec::new();
+        for _ in 0..20 {
+            let (response, mut send) = connection.begin(STREAM).await;
+            // Much more than anybody is ready to take.
+            send.send_data(vec![&many[..]; 400].concat().into(), false).unwrap();
+            held.push((response.await.unwrap(), send));
+        }
+        // Others on the same connection, and on other ones, are answered.
+        let mut other = Connection::open(server.address("grpc")).await;
+        for round in 0..100 {
+            assert_eq!(other.call(LIMIT, limits(1, &format!("v{round}"))).await.0, 0);
+        }
+        let grown = resident(&server).saturating_sub(before);
+        assert!(grown < 24 << 20, "it holds {grown} bytes more");
+    });
+}
+
+/// The memory of the server, in bytes.
+fn resident(server: &Server) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.process.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
+}

@@ -1,0 +1,79 @@
+//! Requests that come in a stream.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tollgate_proto::tollgate::v1::{CheckRequest, CheckResponse};
+use tonic::codegen::tokio_stream::Stream;
+use tonic::{Status, Streaming};
+
+use crate::grpc::Asking;
+use crate::grpc::frame::Refusal;
+
+/// The answers to requests that come in a stream, in their order.
+///
+/// Nothing is read before somebody wants the answer: whoever does not take answers is not asked for
+/// further requests, and so nothing piles up here.
+pub(in crate::grpc) struct Answers {
+    asking: Arc<Asking>,
+    asked: Streaming<CheckRequest>,
+    /// Ends with the server.
+    draining: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Since others had their turn.
+    in_a_row: u32,
+    is_over: bool,
+}
+
+impl Answers {
+    pub(super) fn new(asking: Arc<Asking>, asked: Streaming<CheckRequest>) -> Self {
+        let mut draining = asking.service.drain().listener();
+        let draining = Box::pin(async move { draining.begin().await });
+        Self { asking, asked, draining, in_a_row: 0, is_over: false }
+    }
+
+    fn end(&mut self, status: Status) -> Poll<Option<Result<CheckResponse, Status>>> {
+        self.is_over = true;
+        Poll::Ready(Some(Err(status)))
+    }
+}
+
+impl Stream for Answers {
+    type Item = Result<CheckResponse, Status>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if this.is_over {
+            return Poll::Ready(None);
+        }
+        if this.in_a_row == MOST_IN_A_ROW {
+            this.in_a_row = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let asked = match Pin::new(&mut this.asked).poll_next(context) {
+            Poll::Ready(asked) => asked,
+            Poll::Pending => {
+                this.in_a_row = 0;
+                // What has come is answered first.
+                ready!(this.draining.as_mut().poll(context));
+                return this.end(Status::unavailable("the server ends: ask another one"));
+            }
+        };
+        this.in_a_row += 1;
+        match asked {
+            Some(Ok(asked)) => match this.asking.check(asked) {
+                Ok((answer, _)) => Poll::Ready(Some(Ok(answer))),
+                Err(refusal) => this.end(Refusal::status(refusal)),
+            },
+            Some(Err(status)) => this.end(status),
+            None => {
+                this.is_over = true;
+                Poll::Ready(None)
+            }
+        }
+    }
+}
+
+/// So many are answered before others have their turn.
+const MOST_IN_A_ROW: u32 = 128;

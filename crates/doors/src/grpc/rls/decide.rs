@@ -1,0 +1,172 @@
+//! What is decided about descriptors.
+
+use std::time::Duration;
+
+use tollgate::{Ask, Decision, Request, Retry, Ruling};
+use tollgate_rules::Descriptors;
+
+use crate::door::Name;
+use crate::grpc::Asking;
+use crate::grpc::frame::{Code, Refusal};
+use crate::grpc::rls::described::{Attributes, Described, Own};
+
+/// What is decided about one descriptor.
+pub(super) enum Decided {
+    ByRules(Ruling),
+    /// By the limit that came with it.
+    ByOwn(Own, Decision),
+}
+
+impl Decided {
+    pub(super) fn is_allowed(&self) -> bool {
+        match self {
+            Self::ByRules(ruling) => ruling.is_allowed(),
+            Self::ByOwn(_, decision) => decision.is_allowed(),
+        }
+    }
+
+    pub(super) fn decision(&self) -> Decision {
+        match self {
+            Self::ByRules(ruling) => ruling.decision(),
+            Self::ByOwn(_, decision) => *decision,
+        }
+    }
+
+    /// How long it has to wait in line.
+    pub(super) fn delay(&self) -> Duration {
+        if self.is_allowed() { self.decision().delay() } else { Duration::ZERO }
+    }
+}
+
+/// Whether something is spent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Intent {
+    Spend,
+    Look,
+}
+
+/// A descriptor, ready to be decided about.
+struct Part<'a> {
+    described: &'a Described<'a>,
+    request: Request<'a>,
+    own: Option<Own>,
+}
+
+impl Asking {
+    pub(super) fn decide(&self, all: &[Described<'_>]) -> Result<Vec<Decided>, Refusal> {
+        let attributes: Vec<Attributes<'_>> = all.iter().map(Described::attributes).collect();
+        let mut parts = Vec::with_capacity(all.len());
+        for (described, attributes) in all.iter().zip(&attributes) {
+            let request = described.request(attributes);
+            parts.push(Part { described, request, own: described.own()? });
+        }
+        if let [part] = &*parts
+            && part.own.is_none()
+            && part.described.hits > 0
+        {
+            let ruling = self.service.check(Name::Grpc, &part.request);
+            return Ok(vec![self.and_charge(ruling, &part.request)]);
+        }
+        match self.service.rules().descriptors() {
+            Descriptors::Together => self.decide_together(&parts),
+            Descriptors::Each => parts.iter().map(|part| self.decide_one(part)).collect(),
+        }
+    }
+
+    /// All or nothing.
+    fn decide_together(&self, parts: &[Part<'_>]) -> Result<Vec<Decided>, Refusal> {
+        let is_asked = |part: &&Part<'_>| part.own.is_none() && part.described.hits > 0;
+        // Limits that came with descriptors, and those that only look, are looked at first.
+        let mut decided = Vec::with_capacity(parts.len());
+        for part in parts {
+            decided.push(match is_asked(&part) {
+                true => None,
+                false => Some(self.look(part)?),
+            });
+        }
+        if decided.iter().flatten().any(|each| !each.is_allowed()) {
+            let looks = decided.into_iter().zip(parts);
+            return looks.map(|(each, part)| each.map_or_else(|| self.look(part), Ok)).collect();
+        }
+        let requests: Vec<_> = parts.iter().filter(is_asked).map(|part| part.request).collect();
+        let mut places = (0..parts.len()).filter(|at| is_asked(&&parts[*at]));
+        let mut all_allowed = true;
+        self.service.check_together(Name::Grpc, &requests, |_, ruling| {
+            all_allowed &= ruling.is_allowed();
+            if let Some(at) = places.next() {
+                decided[at] = Some(Decided::ByRules(ruling));
+            }
+        });
+        let finish = |(each, part): (Option<Decided>, &Part<'_>)| match each {
+            Some(Decided::ByOwn(..)) if all_allowed && part.described.hits > 0 => {
+                self.own(part, Intent::Spend)
+            }
+            Some(each) => Ok(each),
+            None => self.look(part),
+        };
+        decided.into_iter().zip(parts).map(finish).collect()
+    }
+
+    /// On its own.
+    fn decide_one(&self, part: &Part<'_>) -> Result<Decided, Refusal> {
+        match (part.own.is_some(), part.described.hits) {
+            (_, 0) => self.look(part),
+            (true, _) => self.own(part, Intent::Spend),
+            (false, _) => {
+                let ruling = self.service.check(Name::Grpc, &part.request);
+                Ok(self.and_charge(ruling, &part.request))
+            }
+        }
+    }
+
+    /// Where each descriptor is on its own, one that is over its limit takes what was left: so
+    /// counts the service that this is compatible with.
+    fn and_charge(&self, ruling: Ruling, request: &Request<'_>) -> Decided {
+        let left = ruling.decision().remaining();
+        if ruling.is_allowed() || left == 0 || ruling.rules().descriptors() == Descriptors::Together
+        {
+            return Decided::ByRules(ruling);
+        }
+        let rest = request.cost(left);
+        // If somebody was faster, there is less, which is as well.
+        drop(self.service.engine().decide(&rest));
+        Decided::ByRules(self.service.peek(request))
+    }
+
+    /// What would be decided. Whoever spends nothing is told whether there is anything left.
+    fn look(&self, part: &Part<'_>) -> Result<Decided, Refusal> {
+        match part.own {
+            Some(_) => self.own(part, Intent::Look),
+            None => {
+                let hits = part.described.hits.max(1);
+                Ok(Decided::ByRules(self.service.peek(&part.request.cost(hits))))
+            }
+        }
+    }
+
+    /// By the limit that came with the descriptor.
+    fn own(&self, part: &Part<'_>, intent: Intent) -> Result<Decided, Refusal> {
+        let Some(own) = part.own else { return self.look(part) };
+        let Some(quota) = own.quota else {
+            let never = Decision::deny(own.requests.into(), 0, Duration::ZERO, Retry::Never);
+            return Ok(Decided::ByOwn(own, never));
+        };
+        let (key, hits) = (part.described.key(), part.described.hits);
+        let cost = if intent == Intent::Spend { hits } else { 0 };
+        let mut answer = None;
+        self.service.throttle(Name::Grpc, &[Ask { key: &*key, quota, cost }], |one| {
+            answer = Some(one);
+        });
+        let decision = match answer {
+            Some(Ok(decision)) => decision,
+            Some(Err(error)) => return Err(Refusal::new(Code::Internal, error.to_string())),
+            None => return Err(Refusal::new(Code::Internal, "there is no decision")),
+        };
+        if intent == Intent::Look && decision.remaining() < hits.max(1) {
+            let (left, reset) = (decision.remaining(), decision.reset_after());
+            let denied = Decision::deny(decision.limit(), left, reset, Retry::After(reset));
+            return Ok(Decided::ByOwn(own, denied));
+        }
+        Ok(Decided::ByOwn(own, decision))
+    }
+}
