@@ -1,7 +1,7 @@
 //! What is fuzzed of the doors: each function takes bytes as a client could send them, and panics
 //! if something is not as it should be. The test command runs them as well.
 
-use tollgate_doors::fuzzing::{HttpClient, RespClient};
+use tollgate_doors::fuzzing::{HttpClient, ProxyClient, Question, RespClient, heads};
 
 /// Commands are answered, each with one answer, or the connection ends; where the bytes are split
 /// does not matter.
@@ -34,6 +34,68 @@ pub fn check_json(bytes: &[u8]) {
             }
             other => panic!("{other} is no answer: {answer}"),
         }
+    }
+}
+
+/// What the short way takes for a plain request, hyper takes for the same one: nobody can hide a
+/// second request behind a length that only one of them sees.
+pub fn http_head(bytes: &[u8]) {
+    let Some((target, body)) = heads::plain(bytes) else { return };
+    // Other targets are left to hyper in any case, which knows better what can be one.
+    if !["/v1/check", "/v1/peek", "/v1/report"].contains(&target) {
+        return;
+    }
+    let read = heads::by_hyper(bytes).expect("hyper reads it, too");
+    assert_eq!((&*read.method, &*read.target), ("POST", target));
+    assert_eq!((&*read.body, read.lengths, read.is_coded), (body, 1, false));
+}
+
+/// A proxy is believed what it says itself, if it says it once, and nothing else that is there.
+///
+/// The first line is where it asks, the others are headers.
+pub fn forward_auth(bytes: &[u8]) {
+    let mut lines = bytes.split(|byte| *byte == b'\n');
+    let Some(Ok(target)) = lines.next().map(std::str::from_utf8) else { return };
+    let header = |line| {
+        let colon = <[u8]>::iter(line).position(|byte| *byte == b':')?;
+        let name = std::str::from_utf8(&line[..colon]).ok()?;
+        Some((name, line[colon + 1..].trim_ascii()))
+    };
+    let headers: Vec<(&str, &[u8])> = lines.filter_map(header).collect();
+    let Some(question) = Question::new(target, &headers) else { return };
+    let Some(about) = question.is_about() else { return };
+    let client = ProxyClient::new(BEHIND_PROXIES).expect("good rules");
+    let status = client.ask(&question).expect("a proxy asks there");
+    assert_eq!(matches!(status, 200 | 403 | 429), about.is_ok(), "{status}");
+    assert!(about.is_ok() || status == 400, "{status}");
+    let path = target.split('?').next().unwrap_or_default();
+    let own = match path {
+        "/nginx" | "/nginx/403" | "/haproxy" => "x-original-",
+        "/caddy" | "/traefik" => "x-forwarded-",
+        _ => return envoy(target, &about),
+    };
+    let of = |name: &str| -> Vec<&[u8]> {
+        let named = |(known, _): &&(&str, &[u8])| known.eq_ignore_ascii_case(name);
+        headers.iter().filter(named).map(|(_, value)| *value).collect()
+    };
+    let [method, uri, host] = ["method", "uri", "host"].map(|what| of(&format!("{own}{what}")));
+    if let Ok([believed_method, believed_uri, believed_host]) = &about {
+        assert_eq!(method, [believed_method.as_bytes()]);
+        assert_eq!(host, [believed_host.as_bytes()]);
+        assert!(matches!(*uri, [said] if said == believed_uri.as_bytes() || !said.is_ascii()));
+    }
+    // What else is there, a client may have sent.
+    let ours = |(name, _): &&(&str, &[u8])| {
+        name.get(..own.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(own))
+    };
+    let alone: Vec<_> = headers.iter().filter(ours).copied().collect();
+    let question = Question::new(path, &alone).expect("less of the same");
+    assert_eq!(question.is_about(), Some(about));
+}
+
+fn envoy(target: &str, about: &Result<[String; 3], String>) {
+    if let Ok([method, believed, _]) = about {
+        assert_eq!((&**method, target.strip_prefix("/envoy")), ("GET", Some(&**believed)));
     }
 }
 
@@ -85,4 +147,11 @@ rules:
   - { name: a, key: [user], limit: 5/s }
   - { name: b, match: { path: /export }, key: [user], concurrent: 2 }
   - { name: c, match: { method: POST }, key: [ip], limit: 3/h, count_if: 'response.status == 401' }
+";
+
+const BEHIND_PROXIES: &str = "
+client_ip: { trusted_proxies: [127.0.0.1] }
+rules:
+  - { name: a, key: [ip, path, header.host], limit: 1/h }
+  - { name: b, match: { method: POST, path: /login, host: a.com }, key: [query.a], limit: 1/h }
 ";

@@ -1,5 +1,10 @@
 //! What those who fuzz need: doors without sockets. Not for anybody else.
 
+pub mod heads;
+mod proxy;
+
+pub use proxy::{ProxyClient, Question};
+
 use std::sync::Arc;
 
 use tollgate::RuleSet;

@@ -31,6 +31,7 @@ use crate::held::{Budget, Held, OverBudget};
 use crate::respond;
 use crate::service::Service;
 use crate::web::begun::Begun;
+use crate::web::head::Head;
 use crate::web::quick::{Next, Quick};
 use crate::web::silence::{Late, Requests, Watch};
 use crate::worker::Work;
@@ -167,18 +168,32 @@ async fn serve<S: Site>(
         let end = |connection: Pin<&mut http2::Connection<_, _, _>>| connection.graceful_shutdown();
         live(pin!(connection), end, &mut watch, &limits, &mut draining).await;
     } else {
-        let connection = http1::Builder::new()
-            // Time is watched here. What hyper has for that costs an allocation, a timer and a
-            // further attempt to read for every request.
-            .header_read_timeout(None)
-            // Who says that nothing more comes still wants the answer.
-            .half_close(true)
-            .max_buf_size(limits.header_bytes.max(SMALLEST_BUFFER))
-            // Answers are short: to copy them is less than to hand them over in pieces.
-            .writev(false)
-            .serve_connection(stream, service);
+        let connection = http1(&limits).serve_connection(stream, service);
         let end = |connection: Pin<&mut http1::Connection<_, _>>| connection.graceful_shutdown();
         live(pin!(connection), end, &mut watch, &limits, &mut draining).await;
+    }
+}
+
+/// How HTTP/1.1 is spoken.
+pub(crate) fn http1(limits: &Limits) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        // Time is watched here. What hyper has for that costs an allocation, a timer and a further
+        // attempt to read for every request.
+        .header_read_timeout(None)
+        // Who says that nothing more comes still wants the answer.
+        .half_close(true)
+        .max_buf_size(limits.header_bytes.max(SMALLEST_BUFFER))
+        // Answers are short: to copy them is less than to hand them over in pieces.
+        .writev(false);
+    builder
+}
+
+/// What the short way takes for a plain request that is all here: its path, and its body.
+pub(crate) fn plain_post(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    match Head::read(bytes) {
+        Head::Post { path, body } => Some((path, bytes.get(body)?)),
+        Head::Partial | Head::Other => None,
     }
 }
 

@@ -11,6 +11,7 @@
 mod original;
 mod text;
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +64,21 @@ impl Asking {
 impl ForwardAuth {
     pub(crate) const fn new(service: Arc<Service>, answers: Arc<Answers>) -> Self {
         Self { service, answers }
+    }
+
+    /// The method, the target and the host of the request that a proxy asks about, or what is wrong
+    /// with how it asks; `None` if none asks there.
+    pub(crate) fn original(request: &Parts) -> Option<Result<[String; 3], String>> {
+        let asking = Asking::at(request.uri.path())?;
+        let read = Original::read(request, asking.believed);
+        let parts = |it: Original<'_>| [it.method, it.target, it.host].map(Cow::into_owned);
+        Some(read.map(parts).map_err(|error| error.to_string()))
+    }
+
+    /// The status of the answer to a proxy; `None` if none asks there.
+    pub(crate) fn status(&self, request: &Parts, peer: Peer) -> Option<u16> {
+        let asking = Asking::at(request.uri.path())?;
+        Some(self.ask(asking, request, peer).0.status().as_u16())
     }
 
     /// The answer, and how long it is to be kept back.

@@ -18,6 +18,7 @@ mod doors;
 use proptest::prelude::*;
 
 use change::changed;
+use tollgate_doors::fuzzing::heads;
 
 const COMMANDS: &[&str] = &[
     "*5\r\n$11\r\nCL.THROTTLE\r\n$1\r\na\r\n$1\r\n2\r\n$1\r\n1\r\n$2\r\n10\r\n*1\r\n$4\r\nPING\r\n",
@@ -37,8 +38,46 @@ const BODIES: &[&str] = &[
     r#"{"reports":[{"ticket":"t","status":200},{"ticket":"00","status":null}]}"#,
 ];
 
+const HEADS: &[&str] = &[
+    "POST /v1/check HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}",
+    "POST /v1/peek HTTP/1.1\r\nhost: a\r\nconnection: keep-alive\r\ncontent-type: application/json\r\ncontent-length: 16\r\n\r\n{\"user\":\"alice\"}POST /v1/check HTTP/1.1\r\n",
+    "POST /v1/report HTTP/1.1\nhost: a\ncontent-length: 5\n\nabc\r\n",
+    "POST /v1/check HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n",
+    "POST /v1/check HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ncontent-length: 0\r\n\r\n12345",
+    "\r\nPOST /v1/check HTTP/1.1\r\na: ä\r\nCONTENT-LENGTH:\t1 \r\n\r\n1",
+];
+
+const QUESTIONS: &[&str] = &[
+    "/nginx?a=b\nx-original-method: POST\nx-original-uri: /login?a=1\nx-original-host: a.com\nhost: b",
+    "/nginx/403\nX-Original-Method: GET\nX-Original-URI: /a\nX-Original-Host: a.com\nx-forwarded-for: 192.0.2.7",
+    "/caddy\nx-forwarded-method: POST\nx-forwarded-uri: /login\nx-forwarded-host: a.com\nx-original-uri: /b",
+    "/traefik\nx-forwarded-method: PUT\nx-forwarded-uri: /\nx-forwarded-uri: /a\nx-forwarded-host: a.com",
+    "/haproxy\nx-original-method: POST\nx-original-uri: /ä\nx-original-host: a.com",
+    "/envoy/login?a=1\nhost: a.com\nx-forwarded-for: 192.0.2.7\nx-envoy: a",
+];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn both_ways_read_the_same_request(
+        bytes in prop_oneof![
+            1 => prop::collection::vec(any::<u8>(), 0..200),
+            9 => changed(HEADS),
+        ],
+    ) {
+        doors::http_head(&bytes);
+    }
+
+    #[test]
+    fn proxies_are_believed_what_they_say_themselves(
+        bytes in prop_oneof![
+            1 => prop::collection::vec(any::<u8>(), 0..200),
+            9 => changed(QUESTIONS),
+        ],
+    ) {
+        doors::forward_auth(&bytes);
+    }
 
     #[test]
     fn commands_are_answered_or_refused(
@@ -65,6 +104,18 @@ proptest! {
 #[test]
 fn good_commands_are_answered() {
     COMMANDS.iter().for_each(|commands| doors::resp(commands.as_bytes()));
+}
+
+#[test]
+fn good_heads_are_read_alike() {
+    HEADS.iter().for_each(|head| doors::http_head(head.as_bytes()));
+    let plain = HEADS.iter().filter(|head| heads::plain(head.as_bytes()).is_some());
+    assert_eq!(plain.count(), 4, "the other two have two lengths");
+}
+
+#[test]
+fn good_questions_are_understood() {
+    QUESTIONS.iter().for_each(|question| doors::forward_auth(question.as_bytes()));
 }
 
 #[test]
