@@ -1,6 +1,7 @@
 //! HTTP/1.1 and HTTP/2 on a connection.
 
 mod begun;
+mod body;
 mod head;
 mod kept;
 pub(crate) mod page;
@@ -14,10 +15,10 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Body, Incoming};
+use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -27,7 +28,7 @@ use tollgate::SystemClock;
 use crate::connection::{Limits, Peer, Stream};
 use crate::door::{Door, Name};
 use crate::drain::Draining;
-use crate::held::{Budget, Held, OverBudget};
+use crate::held::Held;
 use crate::respond;
 use crate::service::Service;
 use crate::web::begun::Begun;
@@ -36,6 +37,7 @@ use crate::web::quick::{Next, Quick};
 use crate::web::silence::{Late, Requests, Watch};
 use crate::worker::Work;
 
+pub(crate) use body::{BodyError, body};
 pub(crate) use kept::{NO_ROOM, Sent, held};
 pub(crate) use quick::at_once;
 pub(crate) use silence::OneRequest;
@@ -256,77 +258,6 @@ async fn refuse(mut stream: Stream) {
     // Whoever does not take it at once goes without.
     let _ = stream.write_all(respond::TOO_MANY_CONNECTIONS).await;
     let _ = stream.shutdown().await;
-}
-
-/// Why there is no body.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum BodyError {
-    TooLong,
-    TooSlow,
-    /// All clients together have sent too much that is not complete.
-    NoRoom,
-    /// The client has gone, or breaks the protocol.
-    Broken,
-}
-
-/// The body of a request, as far as that is allowed.
-pub(crate) async fn body(
-    incoming: Incoming,
-    limits: &Limits,
-    budget: &Arc<Budget>,
-) -> Result<Bytes, BodyError> {
-    if incoming.size_hint().lower() > limits.body_bytes as u64 {
-        return Err(BodyError::TooLong);
-    }
-    let mut whole = pin!(whole(incoming, limits.body_bytes, budget));
-    // Nearly all bodies have come with their headers, and are here as soon as hyper hears that
-    // somebody wants them: for those a timer would be more work than all the rest.
-    let mut asked = false;
-    let soon = poll_fn(|context| match whole.as_mut().poll(context) {
-        Poll::Ready(whole) => Poll::Ready(Some(whole)),
-        Poll::Pending if asked => Poll::Ready(None),
-        Poll::Pending => {
-            asked = true;
-            context.waker().wake_by_ref();
-            Poll::Pending
-        }
-    });
-    match soon.await {
-        Some(whole) => whole,
-        None => {
-            tokio::time::timeout(limits.patience, whole).await.unwrap_or(Err(BodyError::TooSlow))
-        }
-    }
-}
-
-/// All of a body, which is mostly one piece.
-async fn whole(
-    mut incoming: Incoming,
-    most: usize,
-    budget: &Arc<Budget>,
-) -> Result<Bytes, BodyError> {
-    let mut first = Bytes::new();
-    let mut more = BytesMut::new();
-    let mut held = Held::nothing(Arc::clone(budget));
-    while !incoming.is_end_stream() {
-        let Some(frame) = incoming.frame().await else { break };
-        // What is no data comes behind it, and says nothing that is asked for.
-        let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
-        if first.len() + more.len() + data.len() > most {
-            return Err(BodyError::TooLong);
-        }
-        match first.is_empty() {
-            true => first = data,
-            false => more.extend_from_slice(&data),
-        }
-        if !incoming.is_end_stream() {
-            held.hold(first.len() + more.len()).map_err(|OverBudget| BodyError::NoRoom)?;
-        }
-    }
-    match more.is_empty() {
-        true => Ok(first),
-        false => Ok([first, more.freeze()].concat().into()),
-    }
 }
 
 /// Requests under way at once on one connection of HTTP/2.
