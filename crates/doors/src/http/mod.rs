@@ -63,6 +63,8 @@ impl Http {
         if let Some(answer) = encoded(&head.headers) {
             return answer;
         }
+        // They can be long, and the body can be long in coming.
+        drop(head);
         match web::body(incoming, &self.limits, self.service.held()).await {
             Ok(body) => self.act(route, &body),
             Err(error) => respond::no_body(&error, self.limits.body_bytes),

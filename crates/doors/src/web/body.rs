@@ -61,7 +61,8 @@ async fn whole(
 ) -> Result<Bytes, BodyError> {
     let mut first = Bytes::new();
     let mut more = BytesMut::new();
-    let mut held = Held::nothing(Arc::clone(budget));
+    // Nobody has to account for a body that comes at once.
+    let mut held = None;
     while !incoming.is_end_stream() {
         let Some(frame) = incoming.frame().await else { break };
         // What is no data comes behind it, and says nothing that is asked for.
@@ -74,6 +75,7 @@ async fn whole(
             false => more.extend_from_slice(&data),
         }
         if !incoming.is_end_stream() {
+            let held = held.get_or_insert_with(|| Held::nothing(Arc::clone(budget)));
             held.hold(first.len() + more.len()).map_err(|OverBudget| BodyError::NoRoom)?;
         }
     }
