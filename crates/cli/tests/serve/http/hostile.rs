@@ -73,6 +73,40 @@ fn long_requests_share_what_memory_there_is_for_them() {
 }
 
 #[test]
+fn so_do_requests_of_one_connection_of_http_2() {
+    let server = server("[limits]\nbody_bytes = 65536\nheld_bytes = 131072\npatience = '1h'\n");
+    let frame = |kind: u8, flags: u8, id: u8, body: &[u8]| {
+        let length = (body.len() as u32).to_be_bytes();
+        [&length[1..], &[kind, flags, 0, 0, 0, id], body].concat()
+    };
+    let preface = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(4, 0, 0, b"")].concat();
+    let mut stream = sent(server.address("http"), preface);
+    let mut head = [0; 9];
+    // Until it says how much all requests together may send.
+    while head[3] != 8 {
+        stream.read_exact(&mut head).unwrap();
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        std::io::copy(&mut (&stream).take(length.into()), &mut std::io::sink()).unwrap();
+    }
+    for id in [1, 3, 5] {
+        // POST, http, and then names by their number and values as they are.
+        let headers = frame(1, 0x04, id, b"\x83\x86\x04\x09/v1/check\x01\x01a");
+        let data = frame(0, 0, id, &[b' '; 16_000]).repeat(3);
+        stream.write_all(&[headers, data].concat()).unwrap();
+    }
+    let held = |bytes: f64| {
+        let sample = || server.metric("tollgate_held_bytes").filter(|held| *held == bytes);
+        until("so much is held", sample);
+    };
+    until("one is refused", || {
+        server.metric("tollgate_held_refused_total").filter(|refused| *refused > 0.0)
+    });
+    held(96_000.0);
+    drop(stream);
+    held(0.0);
+}
+
+#[test]
 fn a_body_that_does_not_come_is_not_waited_for() {
     let server = server("[limits]\npatience = '200ms'\n");
     let at = server.address("http");
