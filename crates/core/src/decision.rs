@@ -248,6 +248,29 @@ impl Decision {
         self.room().left()
     }
 
+    /// The same with what is left if `cost`, which it has spent, is not spent after all. `None` if
+    /// that cannot be told from the decision alone.
+    ///
+    /// ```
+    /// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
+    /// let machine = Limit::token_bucket("5/s")?.machine(Anchor::default()).expect("a word is enough");
+    /// let decision = machine.step(Word::REST, Tick::ZERO, 2, Phase::default()).decision;
+    /// assert_eq!(decision.remaining(), 3);
+    /// assert_eq!(decision.unspent(2).map(|decision| decision.remaining()), Some(5));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    #[inline]
+    pub const fn unspent(&self, cost: u64) -> Option<Self> {
+        if self.verdict != kind::IN_TIME {
+            return None;
+        }
+        let Some(span) = cost.checked_mul(self.scale) else { return None };
+        match self.amount.checked_sub(span) {
+            Some(amount) => Some(Self { amount, ..*self }),
+            None => None,
+        }
+    }
+
     /// How long until the whole limit is available again, if nothing more is spent.
     ///
     /// ```

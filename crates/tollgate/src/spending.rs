@@ -29,6 +29,8 @@ pub(crate) enum Times {
     Same(Tick),
     /// From each at its own time, if it was.
     Each(Each<Option<Tick>>),
+    /// From none.
+    Never,
 }
 
 #[cfg(feature = "rules")]
@@ -37,14 +39,15 @@ impl Times {
         match self {
             Self::Same(at) => Some(*at),
             Self::Each(at) => at.get(index).copied().flatten(),
+            Self::Never => None,
         }
     }
 }
 
 /// Spends from all, or from none of them, and puts what each decides into `each`.
 ///
-/// Nearly always all the keys have a state, all limits agree, and nobody interferes: then each
-/// decision is made up once, and all are made at the end. Otherwise it is done the long way.
+/// Nearly always all the keys have a state, and nobody interferes: then each decision is made up
+/// once, and all are made at the end, or none if one is a denial. Otherwise it is done the long way.
 #[inline]
 pub(crate) fn spend_all<'a>(
     all: &[impl AsRef<Spending<'a>>],
@@ -62,42 +65,81 @@ pub(crate) fn spend_all_at<'a>(
     now: Tick,
     each: &mut Each<Decision>,
 ) -> Times {
-    if spend_prepared(all, clock, now, each) {
-        return Times::Same(now);
+    match spend_prepared(all, clock, now, each) {
+        Quickly::Spent => Times::Same(now),
+        Quickly::Denied => Times::Never,
+        Quickly::Not => {
+            let spent = spend_slowly(all, clock, now);
+            *each = spent.each;
+            Times::Each(spent.at)
+        }
     }
-    let spent = spend_slowly(all, clock, now);
-    *each = spent.each;
-    Times::Each(spent.at)
 }
 
-/// `false`, and nothing is spent, if it has to be done the long way.
+/// What came of the short way.
+enum Quickly {
+    /// All agreed.
+    Spent,
+    /// One did not: nothing is spent, and `each` says what every limit would say.
+    Denied,
+    /// It has to be done the long way, and nothing is spent.
+    Not,
+}
+
 #[inline]
 fn spend_prepared<'a>(
     all: &[impl AsRef<Spending<'a>>],
     clock: &impl Clock,
     now: Tick,
     each: &mut Each<Decision>,
-) -> bool {
+) -> Quickly {
     let mut prepared: Each<Prepared<'_>> = Each::new();
     for (index, one) in all.iter().map(AsRef::as_ref).enumerate() {
         let again = all[..index].iter().any(|other| other.as_ref().is_same(one));
-        match one.counters.prepare(one.key, one.cost, now) {
-            Some((decision, ready)) if decision.is_allowed() && !again => {
-                each.push(decision);
-                prepared.push(ready);
-            }
-            _ => return false,
+        let Some((decision, ready)) = one.counters.prepare(one.key, one.cost, now) else {
+            return Quickly::Not;
+        };
+        if again {
+            return Quickly::Not;
         }
+        each.push(decision);
+        if !decision.is_allowed() {
+            // This one has decided for all of them: it is not asked again.
+            if all.len() > 1 {
+                look_at_others(all, index, now, each);
+            }
+            return Quickly::Denied;
+        }
+        prepared.push(ready);
     }
     for (index, ready) in prepared.iter().enumerate() {
         if !ready.commit() {
             for one in all[..index].iter().map(AsRef::as_ref) {
                 one.counters.undo(one.key, one.cost, now, clock);
             }
-            return false;
+            return Quickly::Not;
         }
     }
-    true
+    Quickly::Spent
+}
+
+/// Has all limits but the one that denies say what they would, and what is left without it.
+#[inline]
+fn look_at_others<'a>(
+    all: &[impl AsRef<Spending<'a>>],
+    denying: usize,
+    now: Tick,
+    each: &mut Each<Decision>,
+) {
+    for (index, decision) in each[..denying].iter_mut().enumerate() {
+        *decision = match decision.unspent(all[index].as_ref().cost) {
+            Some(unspent) => unspent,
+            None => look(all, index, now),
+        };
+    }
+    for index in denying + 1..all.len() {
+        each.push(look(all, index, now));
+    }
 }
 
 /// What became of spending from each in turn.
@@ -132,15 +174,19 @@ impl Spending<'_> {
     }
 }
 
-/// What every limit would say. One that a request meets twice with the same key must allow both at
-/// once: that the second is denied would be known only after the first was spent.
+/// What every limit would say.
 pub(crate) fn look_each<'a>(all: &[impl AsRef<Spending<'a>>], now: Tick) -> Each<Decision> {
-    let look = |(index, one): (usize, &Spending<'a>)| {
-        let before = all[..index].iter().map(AsRef::as_ref).filter(|other| other.is_same(one));
-        let cost = before.fold(one.cost, |sum, other| sum.saturating_add(other.cost));
-        one.counters.peek(one.key, cost, now)
-    };
-    all.iter().map(AsRef::as_ref).enumerate().map(look).collect()
+    (0..all.len()).map(|index| look(all, index, now)).collect()
+}
+
+/// What one of them would say. One that a request meets twice with the same key must allow both at
+/// once: that the second is denied would be known only after the first was spent.
+#[inline(never)]
+fn look<'a>(all: &[impl AsRef<Spending<'a>>], index: usize, now: Tick) -> Decision {
+    let one = all[index].as_ref();
+    let before = all[..index].iter().map(AsRef::as_ref).filter(|other| other.is_same(one));
+    let cost = before.fold(one.cost, |sum, other| sum.saturating_add(other.cost));
+    one.counters.peek(one.key, cost, now)
 }
 
 /// Spends from every limit in turn up to the first denial. Limits that shape come last: a place in

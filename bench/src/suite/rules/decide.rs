@@ -53,7 +53,7 @@ fn decide(session: &mut Session, size: usize, names: [String; 3]) -> Result<(), 
 }
 
 /// A row that promises to take at most so many times as long as the other side.
-fn compare(
+pub(super) fn compare(
     session: &mut Session,
     name: String,
     sides: [Contender<'_>; 2],
@@ -108,6 +108,6 @@ fn rules<'a>(engine: &'a Engine, visits: &'a [&'a Client]) -> Contender<'a> {
 }
 
 #[inline]
-fn count(chunk: &[&Client], ask: impl Fn(&Client) -> bool) -> u64 {
+pub(super) fn count(chunk: &[&Client], ask: impl Fn(&Client) -> bool) -> u64 {
     chunk.iter().map(|client| u64::from(ask(client))).sum()
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
 
-use tollgate::{Engine, Request, RuleSet};
+use tollgate::{Engine, EngineBuilder, Request, RuleSet};
 
 use crate::error::BenchError;
 use crate::keys;
@@ -75,7 +75,12 @@ impl Folded for &Client {
 
 /// An engine whose counters know all clients.
 pub(super) fn engine(rules: RuleSet, clients: &[Client]) -> Result<Engine, BenchError> {
-    let engine = Engine::builder(rules).keys(3 * clients.len()).build()?;
+    engine_of(Engine::builder(rules), clients)
+}
+
+/// The same for an engine that is to be made in another way.
+pub(super) fn engine_of(builder: EngineBuilder, clients: &[Client]) -> Result<Engine, BenchError> {
+    let engine = builder.keys(3 * clients.len()).build()?;
     for index in keys::insertion_order(clients.len()) {
         clients[index as usize].ask(&engine);
     }

@@ -125,6 +125,25 @@ impl UsualAsk<'_> {
         Decision::denied_for(wait, self.room(turn))
     }
 
+    /// The answer to a request that only looks, and finds the state as `word`: with what is left
+    /// before it would spend.
+    ///
+    /// ```
+    /// # use tollgate_core::{Anchor, Limit, Tick, Word};
+    /// # let machine = Limit::token_bucket("2/s")?.machine(Anchor::default()).expect("a word is enough");
+    /// # let usual = machine.usual();
+    /// # let ask = usual.at(Tick::ZERO, 1).expect("nothing is more usual");
+    /// assert_eq!(ask.looked(Word::REST).remaining(), 2);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    #[inline(always)]
+    pub const fn looked(&self, word: Word) -> Decision {
+        match self.spend(word) {
+            Some(_) => Decision::allowed(self.room(self.turn(word))),
+            None => self.denied(word),
+        }
+    }
+
     /// A bucket that would be full later than this cannot spare the cost.
     #[inline(always)]
     const fn end(&self) -> u64 {

@@ -45,6 +45,7 @@ fn agrees(subject: &Subject, start: Tick, requests: &[Request]) -> Result<(), Te
         prop_assert!(is <= right && right - is <= slack, "{is} remain at {now}, {right} is right");
         let decision = visit.step.decision;
         prop_assert_eq!(by_other_ways(subject, visit), [visit.step; 2]);
+        prop_assert!(looks_as_it_decides(subject, visit));
         if slack == 0 {
             prop_assert_eq!(decision.is_allowed(), visit.cost <= right);
         }
@@ -71,6 +72,18 @@ fn by_other_ways(subject: &Subject, visit: &Visit) -> [Step; 2] {
         None => Step { word: before, decision: ask.denied(before) },
     });
     [inlined, usual.unwrap_or(inlined)]
+}
+
+/// Whether the quick way to look says what the decision would be, with what is left before it.
+fn looks_as_it_decides(subject: &Subject, visit: &Visit) -> bool {
+    let Visit { before, now, cost, step } = *visit;
+    let left = subject.machine.step(before, now, 0, subject.phase).decision;
+    let usual = subject.machine.usual();
+    let unspent = step.decision.is_allowed().then(|| step.decision.unspent(cost)).flatten();
+    unspent.is_none_or(|unspent| unspent == left)
+        && usual
+            .at(now, cost)
+            .is_none_or(|ask| ask.looked(before) == step.decision.with_remaining_of(left))
 }
 
 struct Once(Word);

@@ -195,6 +195,9 @@ impl Counter {
     pub(crate) fn peek(&self, key: KeyHash, cost: u64, now: Tick) -> Decision {
         let key = Salted::new(key, self.salt);
         let word = self.read(key, now);
+        if let Some(ask) = self.usual.at(now, cost) {
+            return ask.looked(word);
+        }
         let would = self.spend(key, cost, now).step(word).decision;
         would.with_remaining_of(self.spend(key, 0, now).step(word).decision)
     }

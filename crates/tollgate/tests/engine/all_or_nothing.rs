@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use tollgate::{Engine, ManualClock, Request, Retry};
 
@@ -29,6 +30,38 @@ fn a_request_that_one_rule_denies_spends_nothing_from_the_others() {
         }
     }
 }
+
+#[test]
+fn a_denial_says_what_is_left_of_the_others_without_it() {
+    for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
+        let rules = [
+            "- { name: many, key: [], limit: 100/h }",
+            "- { name: few, key: [user], limit: 2/h }",
+            "- { name: window, key: [user], limit: 50/h, algorithm: fixed_window }",
+        ];
+        let text = order.map(|at| rules[at]).join("\n");
+        let (engine, _) = engine(&format!("rules:\n{text}"));
+        let alice = [("user", "alice")];
+        let alice = get("/").attributes(&alice);
+        assert_eq!(passing(&engine, &alice, 2), 2);
+        // A cost that fits is denied for a while, one that never fits for ever.
+        for (cost, retry) in [(1, Retry::After(HALF_AN_HOUR)), (3, Retry::Never)] {
+            let denied = engine.decide(&alice.cost(cost));
+            assert_eq!(denied.decision().retry(), Some(retry), "{text}");
+            for each in denied.each() {
+                let told = (each.is_allowed(), each.decision().remaining());
+                let expected = match each.name() {
+                    "many" => (true, 98),
+                    "few" => (false, 0),
+                    _ => (true, 48),
+                };
+                assert_eq!(told, expected, "{}: {text}", each.name());
+            }
+        }
+    }
+}
+
+const HALF_AN_HOUR: Duration = Duration::from_secs(1_800);
 
 #[test]
 fn each_rule_takes_its_own_cost() {
