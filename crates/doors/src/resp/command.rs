@@ -22,6 +22,11 @@ pub(crate) enum Verb {
     Config,
     Quit,
     ResetConnection,
+    Multi,
+    Exec,
+    Discard,
+    Watch,
+    Unwatch,
 }
 
 /// A command, as clients learn of it.
@@ -55,9 +60,27 @@ impl Command {
         matches!(self.verb, Verb::Auth | Verb::Hello | Verb::Quit | Verb::ResetConnection)
     }
 
+    /// Whether it waits for `EXEC` if it comes after `MULTI`.
+    pub(crate) const fn is_queued(&self) -> bool {
+        !matches!(
+            self.verb,
+            Verb::Multi
+                | Verb::Exec
+                | Verb::Discard
+                | Verb::Watch
+                | Verb::Quit
+                | Verb::ResetConnection
+        )
+    }
+
     /// Whether its first argument is a key.
     const fn has_key(&self) -> bool {
-        matches!(self.verb, Verb::Throttle | Verb::Delete)
+        matches!(self.verb, Verb::Throttle | Verb::Delete | Verb::Watch)
+    }
+
+    /// Whether all of them are.
+    const fn has_keys(&self) -> bool {
+        matches!(self.verb, Verb::Delete | Verb::Watch)
     }
 }
 
@@ -137,7 +160,7 @@ fn describe(command: &Command, replies: &mut Replies<'_>) {
     replies.simple("fast");
     // The first key, the last, and how far they are from each other.
     replies.integer(key);
-    replies.integer(if command.verb == Verb::Delete { -1 } else { key });
+    replies.integer(if command.has_keys() { -1 } else { key });
     replies.integer(key);
     replies.set(0);
     replies.array(0);
@@ -157,6 +180,7 @@ fn document(command: &Command, replies: &mut Replies<'_>) {
         Verb::Throttle | Verb::Check | Verb::Peek | Verb::Reset | Verb::Report => "module",
         Verb::Delete => "generic",
         Verb::Info | Verb::Config | Verb::Command => "server",
+        Verb::Multi | Verb::Exec | Verb::Discard | Verb::Watch | Verb::Unwatch => "transactions",
         _ => "connection",
     });
 }
@@ -166,13 +190,18 @@ const fn command(name: &'static str, verb: Verb, arity: i64, summary: &'static s
 }
 
 /// What is asked for most comes first.
-static COMMANDS: [Command; 17] = [
+static COMMANDS: [Command; 22] = [
     command("cl.throttle", Verb::Throttle, -1, "Lets a request of a key pass, or not."),
     command("tg.check", Verb::Check, -1, "Lets a request pass if the rules allow it."),
     command("tg.peek", Verb::Peek, -1, "What TG.CHECK would answer."),
     command("tg.reset", Verb::Reset, -3, "Gives the keys of a request everything back."),
     command("tg.report", Verb::Report, -2, "Says how a request ended."),
     command("del", Verb::Delete, -2, "Gives keys of CL.THROTTLE everything back."),
+    command("multi", Verb::Multi, 1, "Begins a transaction: what follows waits for EXEC."),
+    command("exec", Verb::Exec, 1, "Answers all that has come since MULTI."),
+    command("discard", Verb::Discard, 1, "Forgets all that has come since MULTI."),
+    command("watch", Verb::Watch, -2, "Does nothing: no key can change half."),
+    command("unwatch", Verb::Unwatch, 1, "Does nothing, as WATCH does."),
     command("ping", Verb::Ping, -1, "Answers PONG, or what it is given."),
     command("echo", Verb::Echo, 2, "Answers what it is given."),
     command("hello", Verb::Hello, -1, "Begins a connection, with a version of the protocol."),
@@ -212,14 +241,14 @@ mod tests {
     #[test]
     fn every_command_is_told_of() {
         let all = answered(|replies| answer(&[b"command"], replies));
-        assert!(all.starts_with("*17\r\n*10\r\n$11\r\ncl.throttle\r\n"), "{all}");
+        assert!(all.starts_with("*22\r\n*10\r\n$11\r\ncl.throttle\r\n"), "{all}");
         let one = answered(|replies| answer(&[b"command", b"info", b"PING", b"nope"], replies));
         assert!(
             one.starts_with("*2\r\n*10\r\n$4\r\nping\r\n") && one.ends_with("$-1\r\n"),
             "{one}"
         );
         let count = answered(|replies| answer(&[b"command", b"COUNT"], replies));
-        assert_eq!(count, ":17\r\n");
+        assert_eq!(count, ":22\r\n");
         let docs = answered(|replies| answer(&[b"command", b"docs", b"echo"], replies));
         assert!(docs.starts_with("*2\r\n$4\r\necho\r\n*6\r\n$7\r\nsummary\r\n"), "{docs}");
     }

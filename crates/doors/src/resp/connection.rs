@@ -157,14 +157,17 @@ impl Connection {
     }
 
     /// What it waits for.
-    const fn waiting(&self) -> Waiting {
+    fn waiting(&self) -> Waiting {
         if !self.session.is_authenticated() {
             return Waiting::Password;
         }
         if !self.output.is_empty() {
             return Waiting::Answers;
         }
-        if self.input.is_empty() { Waiting::Nothing } else { Waiting::Command }
+        match self.input.is_empty() && self.session.holds_little() {
+            true => Waiting::Nothing,
+            false => Waiting::Command,
+        }
     }
 
     /// Reads what is there, and answers it. No more than that is read at once: if the client has

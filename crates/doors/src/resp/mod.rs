@@ -7,6 +7,7 @@
 //!      |
 //!   frame        bytes to arguments          reply     answers to bytes
 //!   command      what can be asked for       session   who asks
+//!   transaction  what waits for EXEC
 //!   throttle     CL.THROTTLE                 rules     TG.CHECK and the like: `asked`, `ended`
 //! ```
 
@@ -23,6 +24,7 @@ mod rules;
 mod session;
 mod talk;
 mod throttle;
+mod transaction;
 
 pub(crate) use talk::Talk;
 

@@ -3,6 +3,7 @@
 
 use smallvec::SmallVec;
 
+use crate::connection::Limits;
 use crate::resp::Resp;
 use crate::resp::asked::{Asked, Naming};
 use crate::resp::command::{self, Command, Verb};
@@ -107,6 +108,7 @@ impl Answering<'_> {
         let known = Command::find(name);
         if let Some(Command { verb: Verb::Throttle, .. }) = known
             && self.session.is_authenticated()
+            && self.session.transaction.is_none()
             && let Ok(asked) = throttle::read(arguments)
         {
             if batch.throttles.len() == BATCH || batch.checks.len() > 0 {
@@ -135,8 +137,19 @@ impl Answering<'_> {
             return Flow::Goes;
         }
         if !command.takes(arguments.len()) {
-            let name = command.name;
-            self.replies.error(&format!("ERR wrong number of arguments for '{name}' command"));
+            let error = format!("wrong number of arguments for '{}' command", command.name);
+            if command.verb == Verb::Exec {
+                // It ends a transaction also if it is wrong itself.
+                self.session.transaction = None;
+                let text = format!("EXECABORT Transaction discarded because of: {error}");
+                self.replies.error(&text);
+                return Flow::Goes;
+            }
+            self.replies.error(&format!("ERR {error}"));
+            return self.spoiled();
+        }
+        if self.session.transaction.is_some() && command.is_queued() {
+            self.queue(command, arguments);
             return Flow::Goes;
         }
         match command.verb {
@@ -146,6 +159,7 @@ impl Answering<'_> {
                     self.replies.error(&format!("ERR {error}"));
                 }
             }
+            Verb::Exec => self.execute(),
             Verb::Quit => {
                 self.replies.ok();
                 return Flow::Ends;
@@ -191,8 +205,71 @@ impl Answering<'_> {
             Verb::Peek => door.peek(arguments, replies),
             Verb::Reset => door.reset(arguments, replies),
             Verb::Report => door.report(arguments, replies),
-            Verb::Check | Verb::Quit => {}
+            Verb::Multi => match session.transaction {
+                Some(_) => replies.error("ERR MULTI calls can not be nested"),
+                None => {
+                    session.transaction = Some(Box::default());
+                    replies.ok();
+                }
+            },
+            Verb::Discard => match session.transaction.take() {
+                Some(_) => replies.ok(),
+                None => replies.error("ERR DISCARD without MULTI"),
+            },
+            Verb::Watch => match session.transaction {
+                Some(_) => replies.error("ERR WATCH inside MULTI is not allowed"),
+                None => replies.ok(),
+            },
+            Verb::Unwatch => replies.ok(),
+            Verb::Check | Verb::Quit | Verb::Exec => {}
         }
+    }
+
+    /// Keeps a command for `EXEC`.
+    fn queue(&mut self, command: &Command, arguments: &[&[u8]]) {
+        let Some(transaction) = &mut self.session.transaction else { return };
+        // All commands there are, again and again: answers are to stay in proportion to questions.
+        if command.verb == Verb::Command {
+            transaction.spoil();
+            return self.replies.error("ERR Command not allowed inside a transaction");
+        }
+        let Limits { batch, body_bytes, .. } = &self.door.limits;
+        match transaction.add(arguments, &self.door.limits) {
+            true => self.replies.simple("QUEUED"),
+            false => self.replies.error(&format!(
+                "ERR a transaction has at most {batch} commands and {body_bytes} bytes: \
+                 say EXEC sooner"
+            )),
+        }
+    }
+
+    /// Answers what has come since `MULTI`, as one.
+    #[inline(never)]
+    fn execute(&mut self) {
+        let Some(transaction) = self.session.transaction.take() else {
+            return self.replies.error("ERR EXEC without MULTI");
+        };
+        if transaction.is_broken() {
+            let text = "EXECABORT Transaction discarded because of previous errors.";
+            return self.replies.error(text);
+        }
+        self.replies.array(transaction.len());
+        let bounds = self.session.bounds(&self.door.limits);
+        let (mut rest, mut arguments) = (transaction.bytes(), Arguments::new());
+        let mut batch = Batch::default();
+        while let Ok(Decoded::Command { length }) = decode(rest, bounds, &mut arguments) {
+            rest = &rest[length..];
+            self.take(&arguments, &mut batch);
+        }
+        self.decide(&mut batch);
+    }
+
+    /// A command that is not even kept: if others are, none of them is carried out.
+    fn spoiled(&mut self) -> Flow {
+        if let Some(transaction) = &mut self.session.transaction {
+            transaction.spoil();
+        }
+        Flow::Goes
     }
 
     /// Answers what somebody has typed.
@@ -215,7 +292,7 @@ impl Answering<'_> {
             true => command::unknown(arguments, &mut self.replies),
             false => self.replies.error("NOAUTH Authentication required."),
         }
-        Flow::Goes
+        self.spoiled()
     }
 
     fn refuse(&mut self, error: ProtocolError) -> Flow {

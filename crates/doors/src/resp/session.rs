@@ -7,6 +7,7 @@ use crate::connection::{Limits, Peer};
 use crate::resp::command::unknown_subcommand;
 use crate::resp::frame::{Bounds, integer};
 use crate::resp::reply::{Protocol, Replies};
+use crate::resp::transaction::Transaction;
 use crate::secret::Secret;
 
 /// What is known about a connection.
@@ -21,6 +22,8 @@ pub(crate) struct Session {
     name: Box<[u8]>,
     library: Box<[u8]>,
     library_version: Box<[u8]>,
+    /// What has come since `MULTI`.
+    pub(crate) transaction: Option<Box<Transaction>>,
 }
 
 impl Session {
@@ -36,6 +39,7 @@ impl Session {
             name: Box::default(),
             library: Box::default(),
             library_version: Box::default(),
+            transaction: None,
         }
     }
 
@@ -63,11 +67,17 @@ impl Session {
         }
     }
 
+    /// Whether it may be silent for as long as it likes: no large transaction waits for its end.
+    pub(crate) fn holds_little(&self) -> bool {
+        self.transaction.as_ref().is_none_or(|it| it.bytes().len() <= LITTLE)
+    }
+
     /// `RESET`: as if it had just begun.
     pub(crate) fn reset(&mut self, password: Option<&Secret>) {
         self.protocol = Protocol::default();
         self.authenticated = password.is_none();
         self.name = Box::default();
+        self.transaction = None;
     }
 
     /// `AUTH [user] password`.
@@ -278,5 +288,8 @@ const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user i
 const MOST_WRONG: u8 = 10;
 
 const LONGEST_NAME: usize = 128;
+
+/// So many bytes a connection may hold for ever.
+const LITTLE: usize = 16 << 10;
 
 static NEXT: AtomicU64 = AtomicU64::new(1);

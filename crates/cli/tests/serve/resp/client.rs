@@ -1,7 +1,7 @@
 //! A client that sends whatever bytes it likes.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use crate::support::Server;
@@ -11,10 +11,15 @@ pub(crate) struct Client(BufReader<TcpStream>);
 
 impl Client {
     pub(crate) fn of(server: &Server) -> Self {
-        let stream = TcpStream::connect(server.address("resp")).unwrap();
-        stream.set_read_timeout(Some(DEADLINE)).unwrap();
-        stream.set_write_timeout(Some(DEADLINE)).unwrap();
-        Self(BufReader::new(stream))
+        Self::at(server.address("resp")).unwrap()
+    }
+
+    /// A client of whatever serves at this address.
+    pub(crate) fn at(address: SocketAddr) -> std::io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(DEADLINE))?;
+        stream.set_write_timeout(Some(DEADLINE))?;
+        Ok(Self(BufReader::new(stream)))
     }
 
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {

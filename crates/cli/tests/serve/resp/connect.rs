@@ -52,7 +52,7 @@ fn small_talk_is_answered() {
         (&["CLIENT", "NO-EVICT", "on"], "+OK\r\n"),
         (&["CONFIG", "GET", "save"], "*2\r\n$4\r\nsave\r\n$0\r\n\r\n"),
         (&["CONFIG", "GET", "nothing"], "*0\r\n"),
-        (&["COMMAND", "COUNT"], ":17\r\n"),
+        (&["COMMAND", "COUNT"], ":22\r\n"),
         (&["COMMAND", "DOCS", "nothing"], "*0\r\n"),
     ] {
         assert_eq!(client.ask(words), answer, "{words:?}");

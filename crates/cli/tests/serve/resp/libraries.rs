@@ -42,6 +42,10 @@ fn redis_rs_works() {
         (0..3).for_each(|_| _ = pipeline.add_command(throttle()));
         let three: Vec<Vec<i64>> = pipeline.query(&mut client).unwrap();
         assert_eq!(three.iter().map(|answer| answer[0]).collect::<Vec<_>>(), [0, 0, 1]);
+        let mut transaction = redis::pipe();
+        transaction.atomic().add_command(throttle());
+        let limited: Vec<Vec<i64>> = transaction.query(&mut client).unwrap();
+        assert_eq!(limited[0][0], 1);
         type Check = (i64, i64, i64, i64, i64, Option<String>, i64, Option<String>);
         let check: Check =
             redis::cmd("TG.CHECK").arg("user").arg(number).query(&mut client).unwrap();

@@ -7,6 +7,7 @@ mod docs;
 mod hostile;
 mod libraries;
 mod rules;
+mod transactions;
 
 use client::Client;
 

@@ -17,6 +17,17 @@ async function main(port) {
     await assert.rejects(client.call("CL.THROTTLE", "io", "2", "0", "10"), /count/);
     const check = await client.call("TG.CHECK", "user", "io");
     assert.deepEqual(check, [0, 5, 4, -1, 720, "per-user", 0, null]);
+    const multi = client.multi();
+    for (let times = 0; times < 4; times += 1) {
+        multi.call("CL.THROTTLE", "io-multi", "2", "1", "10");
+    }
+    const all = await multi.call("TG.CHECK", "user", "io").exec();
+    assert.deepEqual(all.map(([error, answer]) => [error, answer[0]]), [0, 0, 0, 1, 0].map((it) => [null, it]));
+    await assert.rejects(client.multi().call("GET", "io").exec(), /EXECABORT/);
+    // One command after the other, each with its answer.
+    await client.multi({ pipeline: false });
+    assert.equal(await client.call("CL.THROTTLE", "io-slow", "2", "1", "10"), "QUEUED");
+    assert.deepEqual((await client.exec())[0][1].slice(0, 3), [0, 3, 2]);
     await client.quit();
     console.log("all is well");
 }

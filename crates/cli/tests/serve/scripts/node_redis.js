@@ -16,6 +16,13 @@ async function main(port) {
         await assert.rejects(client.sendCommand(["CL.THROTTLE", key, "2", "0", "10"]), /count/);
         const check = await client.sendCommand(["TG.CHECK", "user", key]);
         assert.deepEqual(check, [0, 5, 4, -1, 720, "per-user", 0, null]);
+        const multi = client.multi();
+        for (let times = 0; times < 4; times += 1) {
+            multi.addCommand(["CL.THROTTLE", `${key}-multi`, "2", "1", "10"]);
+        }
+        const all = await multi.addCommand(["TG.CHECK", "user", key]).exec();
+        assert.deepEqual(all.map((answer) => answer[0]), [0, 0, 0, 1, 0]);
+        await assert.rejects(client.multi().addCommand(["GET", key]).exec());
         await client.close();
     }
     console.log("all is well");

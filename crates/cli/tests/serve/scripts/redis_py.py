@@ -17,6 +17,35 @@ for number, options in enumerate([{}, {"protocol": 2}, {"protocol": 3}, {"decode
         pipeline.execute_command(*throttle)
     assert [answer[:3] for answer in pipeline.execute()] == [[0, 3, 1], [0, 3, 0], [1, 3, 0]]
 
+    # Unless it is told otherwise, a pipeline is a transaction.
+    transaction = client.pipeline()
+    for _ in range(4):
+        transaction.execute_command("CL.THROTTLE", f"{key}-multi", 2, 1, 10)
+    transaction.execute_command("TG.CHECK", "user", f"{key}-multi")
+    *throttled, checked = transaction.execute()
+    assert [answer[0] for answer in throttled] == [0, 0, 0, 1]
+    assert checked[:3] == [0, 5, 4]
+
+    transaction.execute_command("CL.THROTTLE", f"{key}-multi", 2, 0, 10)
+    transaction.ping()
+    error, pong = transaction.execute(raise_on_error=False)
+    assert isinstance(error, redis.ResponseError) and pong is True
+
+    transaction.execute_command("GET", key)
+    try:
+        transaction.execute()
+    except redis.ResponseError as error:
+        assert "unknown command" in str(error), error
+    else:
+        raise AssertionError("there is nothing to get")
+
+    # What watches a key first, and then sends a transaction.
+    def spend(pipe):
+        pipe.multi()
+        pipe.execute_command("CL.THROTTLE", f"{key}-watched", 2, 1, 10)
+
+    assert client.transaction(spend, f"{key}-watched")[0][:3] == [0, 3, 2]
+
     try:
         client.execute_command("CL.THROTTLE", key, 2, 0, 10)
     except redis.ResponseError as error:
