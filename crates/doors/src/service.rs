@@ -177,10 +177,11 @@ impl Service {
 
     /// Lets a request pass, or not.
     pub(crate) fn check(&self, door: Name, request: &Request<'_>) -> Ruling {
-        let began = self.metrics.times_next().then(|| self.clock().now());
+        let timed = self.metrics.times_of_next(1);
+        let began = (timed > 0).then(|| self.clock().now());
         let ruling = self.engine.decide(request);
         if let Some(began) = began {
-            self.metrics.decided_in(self.clock().now().since(began));
+            self.metrics.decided_in(self.clock().now().since(began), timed);
         }
         self.decided(door, request, &ruling);
         ruling

@@ -23,12 +23,13 @@ pub(super) struct Histogram {
 }
 
 impl Buckets {
+    /// So many took so long each.
     #[inline]
-    pub(super) fn add(&self, writer: Writer, took: Duration) {
+    pub(super) fn add(&self, writer: Writer, took: Duration, times: u64) {
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let bucket = BOUNDS.partition_point(|bound| *bound < nanos);
-        writer.add(&self.counts[bucket], 1);
-        writer.add(&self.nanos, nanos);
+        writer.add(&self.counts[bucket], times);
+        writer.add(&self.nanos, nanos.saturating_mul(times));
     }
 }
 
@@ -81,12 +82,21 @@ mod tests {
     fn bounds_belong_to_their_bucket() {
         let buckets = Buckets::default();
         for micros in [0, 1, 2, 3, 1_000_000, 1_000_001] {
-            buckets.add(Writer::here(), Duration::from_micros(micros));
+            buckets.add(Writer::here(), Duration::from_micros(micros), 1);
         }
         let histogram = Histogram::of([&buckets], |it| it);
         let filled: Vec<_> = histogram.buckets.iter().filter(|(_, count)| *count > 0).collect();
         assert_eq!(filled, [&(1e-6, 2), &(2e-6, 1), &(5e-6, 1), &(1.0, 1), &(f64::INFINITY, 1)]);
         assert_eq!(histogram.count, 6);
         assert!((histogram.sum - 2.000_007).abs() < 1e-9, "{}", histogram.sum);
+    }
+
+    #[test]
+    fn several_of_one_length_count_as_so_many() {
+        let buckets = Buckets::default();
+        buckets.add(Writer::here(), Duration::from_millis(2), 3);
+        let histogram = Histogram::of([&buckets], |it| it);
+        assert_eq!(histogram.count, 3);
+        assert!((histogram.sum - 0.006).abs() < 1e-9, "{}", histogram.sum);
     }
 }

@@ -92,27 +92,29 @@ impl Metrics {
         }
     }
 
-    /// Whether it is the turn of the next decision to be timed. Two looks at the clock would be a
-    /// good part of what most of them take.
+    /// For how many of the next decisions it is their turn to be timed. Two looks at the clock would
+    /// be a good part of what most of them take.
     #[inline]
-    pub(crate) fn times_next(&self) -> bool {
+    pub(crate) fn times_of_next(&self, decisions: usize) -> u64 {
         let writer = Writer::here();
         let untimed = &writer.of(&self.shards).untimed;
-        writer.add(untimed, 1);
-        untimed.load(Ordering::Relaxed).is_multiple_of(TIMED_OF)
+        // No batch has more than fit.
+        writer.add(untimed, decisions as u64);
+        let now = untimed.load(Ordering::Relaxed);
+        now / TIMED_OF - now.saturating_sub(decisions as u64) / TIMED_OF
     }
 
-    /// A decision took so long.
-    pub(crate) fn decided_in(&self, took: Duration) {
+    /// So many decisions took so long each.
+    pub(crate) fn decided_in(&self, took: Duration, decisions: u64) {
         let writer = Writer::here();
-        writer.of(&self.shards).deciding.add(writer, took);
+        writer.of(&self.shards).deciding.add(writer, took, decisions);
     }
 
     /// What was read at a door was answered after so long.
     #[inline]
     pub(crate) fn served_in(&self, door: Name, took: Duration) {
         let writer = Writer::here();
-        writer.of(&self.shards).serving[door as usize].add(writer, took);
+        writer.of(&self.shards).serving[door as usize].add(writer, took, 1);
     }
 
     /// A door is open, and these are its places.

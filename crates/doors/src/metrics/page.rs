@@ -67,8 +67,8 @@ impl Metrics {
             ),
             histogram(
                 "tollgate_decision_seconds",
-                "How long a decision takes, without reading and answering. One in 64 is timed, and \
-                 none of those that came in a pipeline.",
+                "How long a decision takes, without reading and answering. One in 64 is timed; of \
+                 those that came together, a few at once, each for its part of the time.",
                 vec![(Labels::new(), deciding)],
             ),
         ]

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use tollgate::{Engine, Request, RuleSet};
+use tollgate::{Ask, Engine, Request, RuleSet};
 
 use crate::door::Name;
 use crate::service::Service;
@@ -143,6 +143,30 @@ fn some_decisions_are_timed() {
     let text = text(&service);
     assert_eq!(value(&text, "tollgate_decision_seconds_count"), Some(10.0));
     assert_eq!(value(&text, "tollgate_decision_seconds_bucket{le=\"+Inf\"}"), Some(10.0));
+}
+
+#[test]
+fn decisions_that_come_together_are_timed_as_often_as_others() {
+    let service = service(RULES);
+    let attributes = [("user", "alice")];
+    let requests = [Request::new("GET", "/").attributes(&attributes); 20];
+    let mut answered = Vec::new();
+    for _ in 0..16 {
+        service.check_batch(Name::Resp, &requests, |at, ruling| {
+            answered.push((at, ruling.is_allowed()));
+        });
+    }
+    let asks = [Ask { key: &b"a"[..], quota: "1/h".parse().unwrap(), cost: 1 }; 32];
+    let mut throttled = 0;
+    for _ in 0..10 {
+        service.throttle(&asks, |answer| throttled += usize::from(answer.is_ok()));
+    }
+    let text = text(&service);
+    assert_eq!(value(&text, "tollgate_decision_seconds_count"), Some(10.0), "of 640\n{text}");
+    assert_eq!(throttled, 320);
+    let places: Vec<_> = answered.iter().map(|(at, _)| *at).collect();
+    assert_eq!(places, (0..20).cycle().take(320).collect::<Vec<_>>(), "in order");
+    assert_eq!(answered.iter().filter(|(_, allowed)| *allowed).count(), 2);
 }
 
 #[test]

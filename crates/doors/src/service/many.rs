@@ -1,8 +1,12 @@
 //! Many decisions at once, for those who ask in pipelines.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use tollgate::{Ask, Decision, LimitError, Request, Ruling, SystemClock, Throttle};
+use smallvec::SmallVec;
+use tollgate::{
+    Ask, Clock as _, Decision, LimitError, Request, Ruling, SystemClock, Throttle, Tick,
+};
 
 use crate::door::Name;
 use crate::service::Service;
@@ -18,10 +22,43 @@ impl Service {
         if let [request] = requests {
             return each(0, self.check(door, request));
         }
-        self.engine.decide_batch(requests, |at, ruling| {
+        let (first, rest) = match self.metrics.times_of_next(requests.len()) {
+            0 => requests.split_at(0),
+            timed => {
+                let some = requests.split_at(requests.len().min(HELD));
+                self.check_timed(door, some.0, timed, &mut each);
+                some
+            }
+        };
+        self.engine.decide_batch(rest, |at, ruling| {
+            self.decided(door, &rest[at], &ruling);
+            each(first.len() + at, ruling);
+        });
+    }
+
+    /// The same, with a look at the clock before and after. What is told about the rulings is not
+    /// to be timed with them, so they are kept until all are there.
+    fn check_timed(
+        &self,
+        door: Name,
+        requests: &[Request<'_>],
+        timed: u64,
+        each: &mut impl FnMut(usize, Ruling),
+    ) {
+        let mut rulings = SmallVec::<[Ruling; HELD]>::new();
+        let began = self.clock().now();
+        self.engine.decide_batch(requests, |_, ruling| rulings.push(ruling));
+        self.metrics.decided_in(self.share_since(began, requests.len()), timed);
+        for (at, ruling) in rulings.into_iter().enumerate() {
             self.decided(door, &requests[at], &ruling);
             each(at, ruling);
-        });
+        }
+    }
+
+    /// What each of so many decisions took that began together.
+    fn share_since(&self, began: Tick, decisions: usize) -> Duration {
+        let of = u32::try_from(decisions).unwrap_or(u32::MAX).max(1);
+        self.clock().now().since(began) / of
     }
 
     /// Lets all of these requests pass, or none, and calls `each` with the place and the ruling of
@@ -51,12 +88,22 @@ impl Service {
             return asks.iter().for_each(|_| each(Err(ThrottleError::Memory)));
         };
         let (mut allowed, mut denied) = (0, 0);
-        throttle.check_batch(asks, |_, answer| {
+        let mut answered = |answer: Result<Decision, LimitError>| {
             if let Ok(decision) = &answer {
                 *if decision.is_allowed() { &mut allowed } else { &mut denied } += 1;
             }
             each(answer.map_err(ThrottleError::Limit));
-        });
+        };
+        match self.metrics.times_of_next(asks.len()) {
+            0 => throttle.check_batch(asks, |_, answer| answered(answer)),
+            timed => {
+                let mut answers = SmallVec::<[_; 32]>::new();
+                let began = self.clock().now();
+                throttle.check_batch(asks, |_, answer| answers.push(answer));
+                self.metrics.decided_in(self.share_since(began, asks.len()), timed);
+                answers.into_iter().for_each(answered);
+            }
+        }
         self.metrics.throttled(door, allowed, denied);
     }
 
@@ -105,3 +152,7 @@ impl Throttles {
         self.made.get_or_init(make).as_ref()
     }
 }
+
+/// So many rulings are kept at once while they are timed: whoever holds more pointers to the rules
+/// has to count them, and that would be timed as well.
+const HELD: usize = 6;
