@@ -49,12 +49,23 @@ impl Denials {
     #[cold]
     #[inline(never)]
     pub(crate) fn note(&self, door: Name, request: &Request<'_>, ruling: &Ruling) {
-        let Some(pace) = &self.pace else { return self.left_out.add(1) };
-        let shown = tracing::enabled!(target: TARGET, tracing::Level::INFO);
-        match shown && pace.check(&()).is_allowed() {
+        match self.is_due() {
             true => self.write(door, request, ruling),
             false => self.left_out.add(1),
         }
+    }
+
+    /// Whether another line may be written now.
+    fn is_due(&self) -> bool {
+        let shown = tracing::enabled!(target: TARGET, tracing::Level::INFO);
+        shown && self.pace.as_ref().is_some_and(|pace| pace.check(&()).is_allowed())
+    }
+
+    /// How many were left out since the last line. Lines of two threads may share that out between
+    /// them, and lose nothing.
+    fn untold(&self) -> u64 {
+        let left_out = self.left_out();
+        left_out.saturating_sub(self.told.swap(left_out, Ordering::Relaxed))
     }
 
     fn write(&self, door: Name, request: &Request<'_>, ruling: &Ruling) {
@@ -63,39 +74,96 @@ impl Denials {
         let rules = ruling.rules();
         let facts = Facts::new(rules, &request, rules.geo());
         let denying = ruling.each().find(|each| Some(each.name()) == ruling.rule());
-        let key = denying.map(|each| self.key(each.rule(), &facts)).unwrap_or_default();
-        let left_out = self.left_out();
-        // Lines of two threads may share out what was left out between them, and lose nothing.
-        let since = left_out.saturating_sub(self.told.swap(left_out, Ordering::Relaxed));
+        let parts = denying.map(|each| self.parts(each.rule(), &facts)).unwrap_or_default();
+        let client = facts.client_ip().map(|ip| self.beside(&parts, Of::Address, &ip.to_string()));
         tracing::info!(
             target: TARGET,
             door = door.as_str(),
             rule = ruling.rule().unwrap_or_default(),
-            client = facts.client_ip().map(tracing::field::display),
+            client = client.map(tracing::field::display),
             method = shown(request.method()),
-            path = shown(request.path()),
-            key,
-            left_out = since,
+            path = self.beside(&parts, Of::Path, request.path()),
+            key = self.key(&parts),
+            left_out = self.untold(),
             "denied"
         );
     }
 
-    /// What the request was counted by: `user=5f0c3a21b7d9e846`, several with blanks.
-    fn key(&self, rule: &Rule, facts: &Facts<'_>) -> String {
-        let mut key = String::new();
-        for part in rule.key() {
-            let value = match (rule.key_value(part, facts), rule.value_instead(facts)) {
+    /// What the request was counted by.
+    fn parts(&self, rule: &Rule, facts: &Facts<'_>) -> Vec<Part> {
+        let part = |part: &Attribute| Part {
+            name: part.to_string(),
+            value: match (rule.key_value(part, facts), rule.value_instead(facts)) {
                 (Some(value), _) | (None, Some(value)) => value.to_string(),
                 (None, None) => String::new(),
-            };
+            },
+            of: Of::attribute(part),
+            hidden: !self.plain || is_credential(part),
+        };
+        rule.key().iter().map(part).collect()
+    }
+
+    /// The same as it is written: `user=5f0c3a21b7d9e846`, several with blanks.
+    fn key(&self, parts: &[Part]) -> String {
+        let mut key = String::new();
+        for Part { name, value, hidden, .. } in parts {
             let blank = if key.is_empty() { "" } else { " " };
             // A `String` takes whatever is written to it.
-            let _ = match self.plain && !is_credential(part) {
-                true => write!(key, "{blank}{part}={}", shown(&value)),
-                false => write!(key, "{blank}{part}={:016x}", self.secret.hash_one(&value)),
+            let _ = match hidden {
+                false => write!(key, "{blank}{name}={}", shown(value)),
+                true => write!(key, "{blank}{name}={:016x}", self.secret.hash_one(value)),
             };
         }
         key
+    }
+
+    /// What else is written of a request: as a hash, if it would tell what the key hides.
+    fn beside(&self, parts: &[Part], of: Of, text: &str) -> String {
+        match parts.iter().any(|part| part.hidden && (part.of == of || part.is_in(text))) {
+            true => format!("#{:016x}", self.secret.hash_one(text)),
+            false => shown(text),
+        }
+    }
+}
+
+/// A part of what a request was counted by.
+struct Part {
+    name: String,
+    value: String,
+    of: Of,
+    /// Whether only its hash is written.
+    hidden: bool,
+}
+
+/// What of a request a part of its key is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    Address,
+    Path,
+    /// Nothing else that is written.
+    Itself,
+}
+
+impl Of {
+    const fn attribute(attribute: &Attribute) -> Self {
+        match attribute {
+            Attribute::Ip | Attribute::IpPrefix(_) | Attribute::Asn | Attribute::Country => {
+                Self::Address
+            }
+            Attribute::Path | Attribute::PathParameter(_) => Self::Path,
+            // A method is one of a few words, and no secret.
+            _ => Self::Itself,
+        }
+    }
+}
+
+impl Part {
+    /// Whether a text tells its value: `/users/alice` that of `user=alice`.
+    fn is_in(&self, text: &str) -> bool {
+        let value = &*self.value;
+        let is_long = value.len() >= LONG;
+        !value.is_empty()
+            && (text.split('/').any(|piece| piece == value) || (is_long && text.contains(value)))
     }
 }
 
@@ -146,6 +214,9 @@ fn is_harmless(char: char) -> bool {
 const CREDENTIALS: [&str; 5] =
     ["authorization", "cookie", "proxy-authorization", "x-api-key", "x-auth-token"];
 
+/// A shorter value may be part of a path by chance.
+const LONG: usize = 4;
+
 /// Of what a client sent, so much is written.
 const MOST_BYTES: usize = 256;
 
@@ -166,7 +237,41 @@ mod tests {
         let rules = RuleSet::parse(&text).unwrap();
         let (attributes, headers) = ([("user", user)], [("authorization", user)]);
         let request = Request::new("GET", "/").attributes(&attributes).headers(&headers);
-        denials.key(&rules.rules()[0], &Facts::new(&rules, &request, None))
+        denials.key(&denials.parts(&rules.rules()[0], &Facts::new(&rules, &request, None)))
+    }
+
+    /// What is written of the path and of the address of a request that is counted by `key`.
+    fn beside(denials: &Denials, key: &str, path: &str) -> [String; 2] {
+        let text = format!(
+            "rules: [{{ name: a, match: {{ path: '/users/{{id}}' }}, key: [{key}], limit: 1/h }}]"
+        );
+        let rules = RuleSet::parse(&text).unwrap();
+        let attributes = [("user", "alice"), ("account", "42")];
+        let request = Request::new("GET", path).attributes(&attributes).peer([192, 0, 2, 7].into());
+        let parts = denials.parts(&rules.rules()[0], &Facts::new(&rules, &request, None));
+        [denials.beside(&parts, Of::Path, path), denials.beside(&parts, Of::Address, "192.0.2.7")]
+    }
+
+    #[test]
+    fn what_tells_a_hidden_key_is_hidden_with_it() {
+        let hashed = denials(false);
+        for (key, path, shown) in [
+            ("user", "/users/7", [true, true]),
+            ("user", "/users/alice", [false, true]),
+            ("user", "/users/x-alice-x", [false, true]),
+            ("account", "/users/42", [false, true]),
+            ("account", "/users/421", [true, true]),
+            ("path", "/users/7", [false, true]),
+            ("path.id", "/users/7", [false, true]),
+            ("ip", "/users/7", [true, false]),
+            ("ip/24", "/users/7", [true, false]),
+            ("method", "/users/7", [true, true]),
+        ] {
+            let written = beside(&hashed, key, path);
+            let is_shown = [written[0] == path, written[1] == "192.0.2.7"];
+            assert_eq!(is_shown, shown, "{key} {path}: {written:?}");
+        }
+        assert_eq!(beside(&denials(true), "path, ip", "/users/7"), ["/users/7", "192.0.2.7"]);
     }
 
     #[test]

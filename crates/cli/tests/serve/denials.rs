@@ -23,13 +23,29 @@ fn denied(config: &str, user: &str, times: usize) -> (Server, Vec<Value>) {
         let (status, body) = exchange(server.address("http"), "POST", "/v1/check", &[], &check);
         assert!(matches!(status, 200 | 429), "{body}");
     }
-    let lines = until("denials are written", || {
+    let lines = lines(&server);
+    (server, lines)
+}
+
+/// The lines about denials, once there are any.
+fn lines(server: &Server) -> Vec<Value> {
+    until("denials are written", || {
         let output = server.process.output();
         let lines = output.iter().filter_map(|line| serde_json::from_str(line).ok());
         let lines: Vec<Value> = lines.filter(|line: &Value| line["message"] == "denied").collect();
         Some(lines).filter(|lines| !lines.is_empty())
-    });
-    (server, lines)
+    })
+}
+
+#[test]
+fn what_tells_a_key_is_not_written_beside_its_hash() {
+    let rules = "rules: [{ name: per-item, match: { path: '/items/{id}' }, key: [path.id, ip], limit: 1/h }]";
+    let server = Server::with(rules, &["--log-format", "json"]);
+    let check = r#"{"path":"/items/s3cret","ip":"192.0.2.7"}"#;
+    while exchange(server.address("http"), "POST", "/v1/check", &[], check).0 != 429 {}
+    let line = lines(&server)[0].to_string();
+    assert!(!line.contains("s3cret") && !line.contains("192.0.2.7"), "{line}");
+    assert!(line.contains("path.id=") && line.contains(" ip="), "{line}");
 }
 
 #[test]
