@@ -10,6 +10,7 @@ use tollgate_rules::{Attribute, Facts, Rule};
 use crate::config::Log;
 use crate::door::Name;
 use crate::metrics::Tally;
+use crate::service::THROTTLED;
 
 /// Writes about denials, at most so often.
 #[derive(Debug)]
@@ -53,6 +54,20 @@ impl Denials {
             true => self.write(door, request, ruling),
             false => self.left_out.add(1),
         }
+    }
+
+    /// So many requests were denied together by limits that they brought, one with this key.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_throttled(&self, denied: u64, key: &[u8]) {
+        if !self.is_due() {
+            return self.left_out.add(denied);
+        }
+        self.left_out.add(denied.saturating_sub(1));
+        let (name, value) = ("key".to_owned(), key.escape_ascii().to_string());
+        let key = self.key(&[Part { name, value, of: Of::Itself, hidden: !self.plain }]);
+        let (door, rule) = (Name::Resp.as_str(), THROTTLED);
+        tracing::info!(target: TARGET, door, rule, key, left_out = self.untold(), "denied");
     }
 
     /// Whether another line may be written now.
@@ -313,5 +328,7 @@ mod tests {
             none.note(Name::Http, &request, &ruling);
         }
         assert_eq!(none.left_out(), 3);
+        none.note_throttled(5, b"alice");
+        assert_eq!(none.left_out(), 8);
     }
 }

@@ -17,6 +17,7 @@ use crate::given::{Given, InForce, Origin};
 use crate::held::Budget;
 use crate::log_level::LogLevel;
 use crate::metrics::Metrics;
+pub(crate) use crate::service::many::THROTTLED;
 use crate::service::many::Throttles;
 use crate::switches::{Killed, SwitchError, Switches, Which};
 

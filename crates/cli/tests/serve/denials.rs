@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::resp::{Client, encode};
 use crate::support::{Server, exchange, until};
 
 const RULES: &str = "rules: [{ name: per-user, key: [user, header.authorization], limit: 1/h }]";
@@ -46,6 +47,25 @@ fn what_tells_a_key_is_not_written_beside_its_hash() {
     let line = lines(&server)[0].to_string();
     assert!(!line.contains("s3cret") && !line.contains("192.0.2.7"), "{line}");
     assert!(line.contains("path.id=") && line.contains(" ip="), "{line}");
+}
+
+#[test]
+fn limits_that_come_with_the_command_are_written_about() {
+    for (config, shown) in [("", false), ("[log]\nplain_keys = true\n", true)] {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), config).unwrap();
+        let flags = ["--config", file.path().to_str().unwrap(), "--log-format", "json"];
+        let server = Server::with(RULES, &flags);
+        let mut client = Client::of(&server);
+        client.send(encode(&["CL.THROTTLE", "al\nice", "0", "1", "3600"]).repeat(5));
+        (0..5).for_each(|_| _ = client.answer());
+        let lines = lines(&server);
+        let [line] = &*lines else { panic!("one for all that came together: {lines:?}") };
+        assert_eq!((&line["door"], &line["rule"]), (&"resp".into(), &"(cl.throttle)".into()));
+        let key = line["key"].as_str().unwrap();
+        assert_eq!((key == "key=al\\nice", key.starts_with("key=")), (shown, true), "{line}");
+        assert_eq!(line["left_out"], 3, "of four that were denied");
+    }
 }
 
 #[test]

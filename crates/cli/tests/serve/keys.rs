@@ -1,5 +1,6 @@
 //! `tollgate keys`.
 
+use crate::resp::{Client, encode};
 use crate::support::Server;
 
 const RULES: &str = "rules:
@@ -41,6 +42,25 @@ fn a_key_that_is_reset_passes_again_and_nobody_else_does() {
     let wrong = server.run(&["keys", "inspect", "usr=alice"]);
     assert_eq!(wrong.code, 2);
     assert!(wrong.notes.contains("user"), "{}", wrong.notes);
+}
+
+#[test]
+fn keys_that_bring_their_limits_are_among_the_heaviest() {
+    let server = spent();
+    let mut client = Client::of(&server);
+    client.send(encode(&["CL.THROTTLE", "carol", "0", "1", "3600"]).repeat(50));
+    (0..50).for_each(|_| _ = client.answer());
+    for list in
+        [&["keys", "top", "--output", "json"][..], &["keys", "top", "--denied", "--output", "json"]]
+    {
+        let keys = server.run(list).json()["keys"].clone();
+        let keys = keys.as_array().unwrap();
+        let carol = keys.iter().find(|key| key["key"] == "(cl.throttle) key=carol");
+        assert!(carol.is_some(), "{keys:?}");
+        let shares: f64 = keys.iter().filter_map(|key| key["share"].as_f64()).sum();
+        assert!((0.99..1.01).contains(&shares), "they are shares of all: {keys:?}");
+        assert!(keys.iter().any(|key| key["key"] == "per-user user=alice"), "{keys:?}");
+    }
 }
 
 #[test]

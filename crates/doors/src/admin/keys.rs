@@ -48,10 +48,7 @@ pub(super) fn top(service: &Service, query: &str, denied: bool) -> Outcome<Answe
             _ => return Err(bad_request("only `n` can be asked for: `?n=20`")),
         };
     }
-    let keys = match denied {
-        true => service.engine().top_denied(n),
-        false => service.engine().top(n),
-    };
+    let keys = service.top(n, denied);
     Ok(good(&Top { keys: keys.into_iter().map(Heavy::of).collect() }))
 }
 

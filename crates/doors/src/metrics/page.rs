@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tollgate::Stats;
+
 use super::Metrics;
 use super::family::{self, Family, Labels, Samples};
 use super::histogram::Histogram;
@@ -11,7 +13,7 @@ use super::series::{MOST_RULES, OUTCOMES, Series};
 use super::shard;
 use crate::door::{Name, Places};
 use crate::held::Budget;
-use crate::service::Service;
+use crate::service::{Service, THROTTLED};
 use crate::switches::Killed;
 
 impl Metrics {
@@ -62,7 +64,7 @@ impl Metrics {
                 "tollgate_rule_decisions",
                 "What each rule said about the requests that it applies to. A rule in shadow denies \
                  nothing: what it would have denied is shadow_denied. Rules beyond the first 1000 \
-                 are counted together, as (other), and so is what CL.THROTTLE was answered.",
+                 are counted together, as (other); what CL.THROTTLE was answered as (cl.throttle).",
                 by_rule,
             ),
             histogram(
@@ -179,35 +181,8 @@ impl Metrics {
 
 fn of_engine(service: &Service) -> Vec<Family> {
     let stats = service.engine().stats();
-    vec![
-        gauge(
-            "tollgate_table_occupancy_ratio",
-            "The part of the slots for keys that is in use, from 0 to 1, by estimate. As many keys \
-             as were planned fill 0.56 of them.",
-            vec![(Labels::new(), stats.counters.occupancy)],
-        ),
-        alone(
-            "tollgate_table_keys",
-            "How many keys can be live at once before the excess is counted together.",
-            stats.counters.keys,
-        ),
-        alone(
-            "tollgate_counters_bytes",
-            "Memory of all counters in bytes, in use or not.",
-            stats.counters.memory,
-        ),
-        counter(
-            "tollgate_sketch_decisions",
-            "Decisions with a count shared between keys, and so too strict. If it rises, plan for \
-             more keys. It begins anew with limits that change.",
-            one_count(stats.counters.overflowed),
-        ),
-        counter(
-            "tollgate_sketch_promotions",
-            "Keys that came from a shared count to one of their own. It begins anew with limits \
-             that change.",
-            one_count(stats.counters.promoted),
-        ),
+    let mut families = of_tables(&stats.counters, service.throttle_stats().as_ref());
+    families.extend([
         alone(
             "tollgate_rules_retired",
             "Versions of the rules that are not in force and still held by requests under way.",
@@ -223,6 +198,49 @@ fn of_engine(service: &Service) -> Vec<Family> {
             "tollgate_denials_unlogged",
             "Denials that the log says nothing about, but for their number.",
             one_count(service.denials().left_out()),
+        ),
+    ]);
+    families
+}
+
+/// How full the counters are: those of the rules, and those of `CL.THROTTLE` once it was asked.
+fn of_tables(rules: &Stats, throttle: Option<&Stats>) -> Vec<Family> {
+    let tables = || [("rules", rules)].into_iter().chain(throttle.map(|it| (THROTTLED, it)));
+    let labels = |table: &str| vec![("table", table.to_owned())];
+    let gauges = |value: fn(&Stats) -> f64| {
+        tables().map(|(table, stats)| (labels(table), value(stats))).collect()
+    };
+    let counts = |count: fn(&Stats) -> u64| {
+        tables().map(|(table, stats)| (labels(table), count(stats))).collect()
+    };
+    vec![
+        gauge(
+            "tollgate_table_occupancy_ratio",
+            "The part of the slots for keys that is in use, from 0 to 1, by estimate. As many keys \
+             as were planned fill 0.56 of them.",
+            gauges(|stats| stats.occupancy),
+        ),
+        gauge(
+            "tollgate_table_keys",
+            "How many keys can be live at once before the excess is counted together.",
+            gauges(|stats| stats.keys as f64),
+        ),
+        gauge(
+            "tollgate_counters_bytes",
+            "Memory of all counters in bytes, in use or not.",
+            gauges(|stats| stats.memory as f64),
+        ),
+        counter(
+            "tollgate_sketch_decisions",
+            "Decisions with a count shared between keys, and so too strict. If it rises, plan for \
+             more keys. It begins anew with limits that change.",
+            counts(|stats| stats.overflowed),
+        ),
+        counter(
+            "tollgate_sketch_promotions",
+            "Keys that came from a shared count to one of their own. It begins anew with limits \
+             that change.",
+            counts(|stats| stats.promoted),
         ),
     ]
 }
@@ -324,9 +342,6 @@ fn resident_bytes() -> Option<usize> {
     let kilobytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes * 1024)
 }
-
-/// What decisions of `CL.THROTTLE` are counted as. No rule is called so.
-const THROTTLED: &str = "(cl.throttle)";
 
 /// The doors that decide.
 const ASKED: [Name; 3] = [Name::Http, Name::ForwardAuth, Name::Resp];

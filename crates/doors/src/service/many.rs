@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tollgate::{
-    Ask, Clock as _, Decision, LimitError, Request, Ruling, SystemClock, Throttle, Tick,
+    Ask, Clock as _, Decision, HeavyKey, LimitError, Request, Ruling, Stats, SystemClock, Throttle,
+    Tick,
 };
 
 use crate::door::Name;
@@ -87,31 +88,70 @@ impl Service {
         let Some(throttle) = self.throttle.made() else {
             return asks.iter().for_each(|_| each(Err(ThrottleError::Memory)));
         };
-        let (mut allowed, mut denied) = (0, 0);
-        let mut answered = |answer: Result<Decision, LimitError>| {
-            if let Ok(decision) = &answer {
-                *if decision.is_allowed() { &mut allowed } else { &mut denied } += 1;
+        let (mut allowed, mut denied, mut last_denied) = (0, 0, 0);
+        let mut answered = |at, answer: Result<Decision, LimitError>| {
+            match &answer {
+                Ok(decision) if decision.is_allowed() => allowed += 1,
+                Ok(_) => (denied, last_denied) = (denied + 1, at),
+                Err(_) => {}
             }
             each(answer.map_err(ThrottleError::Limit));
         };
         match self.metrics.times_of_next(asks.len()) {
-            0 => throttle.check_batch(asks, |_, answer| answered(answer)),
+            0 => throttle.check_batch(asks, answered),
             timed => {
                 let mut answers = SmallVec::<[_; 32]>::new();
                 let began = self.clock().now();
                 throttle.check_batch(asks, |_, answer| answers.push(answer));
                 self.metrics.decided_in(self.share_since(began, asks.len()), timed);
-                answers.into_iter().for_each(answered);
+                answers.into_iter().enumerate().for_each(|(at, answer)| answered(at, answer));
             }
         }
         self.metrics.throttled(door, allowed, denied);
+        if let (1.., Some(ask)) = (denied, asks.get(last_denied)) {
+            self.denials.note_throttled(denied, ask.key);
+        }
+    }
+
+    /// The keys that come, or are denied, most often: of all rules, and of those who bring their
+    /// limits themselves.
+    pub(crate) fn top(&self, n: usize, denied: bool) -> Vec<HeavyKey> {
+        let throttle = self.throttle.made_before();
+        let (rules, throttled) = match denied {
+            false => (self.engine.top(n), throttle.map(|throttle| throttle.top(n))),
+            true => (self.engine.top_denied(n), throttle.map(|throttle| throttle.top_denied(n))),
+        };
+        let named = |key: HeavyKey| HeavyKey { key: format!("{THROTTLED} key={}", key.key), ..key };
+        let throttled = throttled.unwrap_or_default().into_iter().map(named).collect();
+        merged([rules, throttled], n)
+    }
+
+    /// How the counters of those who bring their limits themselves are doing; `None` if there are
+    /// none yet.
+    pub(crate) fn throttle_stats(&self) -> Option<Stats> {
+        self.throttle.made_before().map(Throttle::stats)
     }
 
     /// Gives a key of [`throttle`](Self::throttle) everything back. `false` if it has it.
     pub(crate) fn reset_throttle(&self, key: &[u8]) -> bool {
-        let made = self.throttle.made.get().and_then(Option::as_ref);
-        made.is_some_and(|throttle| throttle.reset(key))
+        self.throttle.made_before().is_some_and(|throttle| throttle.reset(key))
     }
+}
+
+/// Two lists of heavy keys as one, each with its share of all.
+fn merged(lists: [Vec<HeavyKey>; 2], n: usize) -> Vec<HeavyKey> {
+    let came = |keys: &Vec<HeavyKey>| match keys.first() {
+        Some(key) if key.share > 0.0 => key.count as f64 / key.share,
+        _ => 0.0,
+    };
+    let all: f64 = lists.iter().map(came).sum();
+    let mut keys = lists.concat();
+    keys.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.key.cmp(&b.key)));
+    keys.truncate(n);
+    for key in &mut keys {
+        key.share = key.count as f64 / all.max(1.0);
+    }
+    keys
 }
 
 /// Why somebody's own limit cannot be asked.
@@ -140,6 +180,11 @@ impl Throttles {
         Self { keys, clock, made: OnceLock::new() }
     }
 
+    /// Those that somebody has asked for before.
+    fn made_before(&self) -> Option<&Throttle> {
+        self.made.get().and_then(Option::as_ref)
+    }
+
     #[inline]
     fn made(&self) -> Option<&Throttle> {
         let make = || {
@@ -153,6 +198,26 @@ impl Throttles {
     }
 }
 
+/// What decisions of `CL.THROTTLE` are called where others have the name of a rule. No rule is called
+/// so.
+pub(crate) const THROTTLED: &str = "(cl.throttle)";
+
 /// So many rulings are kept at once while they are timed: whoever holds more pointers to the rules
 /// has to count them, and that would be timed as well.
 const HELD: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_two_lists_have_their_shares_of_both() {
+        let heavy = |key: &str, count, share| HeavyKey { key: key.to_owned(), count, share };
+        let rules = vec![heavy("a", 60, 0.6), heavy("b", 40, 0.4)];
+        let throttled = vec![heavy("c", 50, 0.5), heavy("d", 10, 0.1)];
+        let merged = merged([rules, throttled], 3);
+        let told: Vec<_> = merged.iter().map(|it| (&*it.key, it.count, it.share)).collect();
+        assert_eq!(told, [("a", 60, 0.3), ("c", 50, 0.25), ("b", 40, 0.2)]);
+        assert!(super::merged([Vec::new(), Vec::new()], 3).is_empty());
+    }
+}

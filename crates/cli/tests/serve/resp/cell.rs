@@ -141,4 +141,12 @@ fn decisions_are_counted() {
     ] {
         assert!(metrics.contains(line), "{line} is missing in {metrics}");
     }
+    for family in
+        ["table_occupancy_ratio", "table_keys", "counters_bytes", "sketch_decisions_total"]
+    {
+        for table in ["rules", "(cl.throttle)"] {
+            let sample = format!("tollgate_{family}{{table=\"{table}\"}} ");
+            assert!(metrics.contains(&sample), "{sample} is missing in {metrics}");
+        }
+    }
 }

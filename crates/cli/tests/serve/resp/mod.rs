@@ -9,7 +9,7 @@ mod libraries;
 mod rules;
 mod transactions;
 
-use client::Client;
+pub(crate) use client::{Client, encode};
 
 use crate::support::tool;
 
