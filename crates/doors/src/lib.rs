@@ -41,6 +41,7 @@ mod service;
 mod status;
 mod switches;
 mod tickets;
+mod unheard;
 mod vigil;
 mod watch;
 mod web;

@@ -107,6 +107,7 @@ impl Doors {
         doors.add(Web::new(grpc, limits), config.grpc.as_ref(), config)?;
         doors.add(Web::new(Status::new(service), limits), config.status.as_ref(), config)?;
         doors.add(admin, config.admin.as_ref(), config)?;
+        doors.service.tell_unheard();
         Ok(doors)
     }
 

@@ -20,6 +20,7 @@ use crate::metrics::Metrics;
 pub(crate) use crate::service::many::THROTTLED;
 use crate::service::many::Throttles;
 use crate::switches::{Killed, SwitchError, Switches, Which};
+use crate::unheard;
 
 /// What all doors ask: the engine, and what is known about it.
 #[derive(Debug)]
@@ -142,7 +143,16 @@ impl Service {
             tracing::warn!(rule, "it was killed, and is not in the rules any more");
         }
         *in_force = InForce { given, switches };
+        self.tell_unheard();
         Ok(())
+    }
+
+    /// Says in the log which rules in force wait for outcomes that nobody tells at an open door.
+    pub(crate) fn tell_unheard(&self) {
+        let is_one = |door: &Name| door.hears_no_outcomes() && self.metrics.is_open(*door);
+        for door in Name::ALL.into_iter().filter(is_one) {
+            unheard::tell(&self.rules(), door);
+        }
     }
 
     fn put_in_force(&self, given: &Given, switches: &Switches) -> Result<(), SwapError> {

@@ -27,6 +27,25 @@ fn is_ready_once_it_says_so_and_ends_when_told() {
 }
 
 #[test]
+fn rules_that_wait_for_outcomes_are_named_where_nobody_tells_them() {
+    let waiting = "rules:
+  - { name: slots, key: [], concurrent: 3 }
+  - { name: failures, key: [], limit: 3/h, count_if: response.status == 401 }";
+    let mut server = Server::start(RULES);
+    assert!(!server.process.output().join("\n").contains("nobody says"), "all count everything");
+    fs::write(server.rules(), waiting).unwrap();
+    let slots = server.process.wait_for_line("when a request ends");
+    assert!(slots.contains("slots") && slots.contains("forward_auth"), "{slots}");
+    let failures = server.process.wait_for_line("how a request ended");
+    assert!(failures.contains("failures") && !failures.contains("slots"), "{failures}");
+    let mut server = Server::start(waiting);
+    server.process.wait_for_line("when a request ends");
+    let mut server = Server::with(waiting, &["--forward-auth", "off"]);
+    server.process.wait_for_line("serving");
+    assert!(!server.process.output().join("\n").contains("nobody says"), "nobody asks there");
+}
+
+#[test]
 fn leaves_before_it_drains() {
     let config = tempfile::NamedTempFile::new().unwrap();
     fs::write(config.path(), "[drain]\ndelay = '1h'\n").unwrap();

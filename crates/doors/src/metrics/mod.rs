@@ -123,6 +123,11 @@ impl Metrics {
         let _ = self.places[door as usize].set(Arc::clone(places));
     }
 
+    /// Whether a door is open.
+    pub(crate) fn is_open(&self, door: Name) -> bool {
+        self.places[door as usize].get().is_some()
+    }
+
     /// These are the requests under way whose end is still to be told.
     pub(crate) fn follow(&self, tickets: &Arc<Tickets>) {
         // There is one of them.
