@@ -6,6 +6,7 @@ use tollgate_doors::{Address, Config, Doors, Service};
 
 use crate::error::Error;
 use crate::print;
+use crate::serve::example::Example;
 
 /// What is served where, and what to try.
 pub(super) fn print(doors: &Doors, config: &Config, service: &Service) -> Result<(), Error> {
@@ -24,7 +25,7 @@ pub(super) fn print(doors: &Doors, config: &Config, service: &Service) -> Result
         // A text takes whatever is written to it.
         let _ = writeln!(text, "  {:<13} {}", door.name, door.address);
     }
-    let tries = tries(doors, config.rules.is_none());
+    let tries = tries(doors, config.rules.is_none(), Example::of(&rules).as_ref());
     if !tries.is_empty() {
         text += &format!("\nTry it:\n{tries}");
     }
@@ -34,23 +35,40 @@ pub(super) fn print(doors: &Doors, config: &Config, service: &Service) -> Result
 }
 
 /// Commands that show it at work.
-fn tries(doors: &Doors, examples: bool) -> String {
+fn tries(doors: &Doors, examples: bool, example: Option<&Example>) -> String {
     let mut text = String::new();
     for door in doors.started() {
         let Address::Tcp(address) = &door.address else { continue };
         let port = address.port();
         let line = match door.name {
-            "http" if examples => format!(
-                "curl -i http://{address}/v1/check -d '{{\"user\":\"alice\"}}'   # the 101st in a minute: 429"
-            ),
-            "http" => format!("curl -i http://{address}/v1/check -d '{{\"user\":\"alice\"}}'"),
+            "http" => {
+                let (body, note) = question(examples, example);
+                format!("curl -i http://{address}/v1/check -d '{body}'   # {note}")
+            }
             "resp" => format!("redis-cli -p {port} CL.THROTTLE alice 15 30 60"),
             "status" => format!("curl http://{address}/metrics"),
-            "admin" => format!("tollgate keys inspect user=alice --server {address}"),
+            "admin" => match example.map(Example::words).filter(|words| !words.is_empty()) {
+                Some(words) => format!("tollgate keys inspect {words} --server {address}"),
+                None => format!("tollgate keys top --server {address}"),
+            },
             _ => continue,
         };
         // A text takes whatever is written to it.
         let _ = writeln!(text, "  {line}");
     }
     text
+}
+
+/// What to ask, and what comes of it: no more than is certain.
+fn question(examples: bool, example: Option<&Example>) -> (String, String) {
+    match example {
+        Some(example) if examples => {
+            (example.json(), "100 at once pass, the next is 429".to_owned())
+        }
+        Some(example) => (example.json(), format!("counted by `{}`", example.rule)),
+        None => {
+            let body = r#"{"method":"GET","path":"/"}"#.to_owned();
+            (body, "say what your rules ask for: a method, a path, a user".to_owned())
+        }
+    }
 }

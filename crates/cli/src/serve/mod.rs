@@ -1,6 +1,7 @@
 //! `tollgate serve` and `tollgate init`.
 
 mod banner;
+mod example;
 mod logging;
 mod notify;
 mod open_files;
