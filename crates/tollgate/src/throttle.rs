@@ -31,8 +31,8 @@ use crate::stats::Stats;
 ///
 /// A token comes back after the period divided by the count, rounded up to 64ths of a nanosecond:
 /// so rates that do not divide evenly are kept to one part in thousands of millions, and their times
-/// can be a few nanoseconds too long. Whoever tells whole seconds rounds to microseconds before
-/// rounding up.
+/// can be a few nanoseconds too long. Whoever tells whole seconds rounds them up, and may tell one
+/// more than redis-cell would.
 #[derive(Debug)]
 pub struct Throttle<C = SystemClock> {
     buckets: Buckets,

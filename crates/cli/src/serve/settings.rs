@@ -39,7 +39,7 @@ fn apply(flags: &Serve, config: &mut Config) -> Result<(), Error> {
     set(&mut config.status, flags.status.as_ref());
     set(&mut config.admin, flags.admin.as_ref());
     if let Some(keys) = flags.keys {
-        // At most 100 million.
+        // A flag is at most 100 million, and a file at most 10^9: both fit.
         config.keys = keys as usize;
     }
     config.threads = flags.threads.map_or(config.threads, usize::from);

@@ -103,7 +103,8 @@ impl Metrics {
             ),
             alone(
                 "tollgate_tickets",
-                "Requests under way whose end is still to be told, at the door for JSON.",
+                "Requests under way whose end is still to be told, with the ticket that they were \
+                 given where they were asked about.",
                 tickets.map_or(0, |tickets| tickets.count()),
             ),
             alone(

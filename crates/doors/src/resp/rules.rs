@@ -118,16 +118,15 @@ fn tokens(count: u64) -> i64 {
     }
 }
 
-/// Rounded up, so that whoever waits as told has waited long enough. Nanoseconds are not told apart:
-/// a rate that does not divide evenly takes some more than a second that it is said to take.
+/// Rounded up to the last nanosecond, so that whoever waits as told has waited long enough.
 #[inline]
 pub(crate) fn seconds(span: Duration) -> i64 {
-    span.as_secs() as i64 + i64::from(span.subsec_micros() > 0)
+    span.as_secs() as i64 + i64::from(span.subsec_nanos() > 0)
 }
 
 fn milliseconds(span: Duration) -> i64 {
     // Waits are far shorter than what fits.
-    span.as_micros().div_ceil(1_000) as i64
+    span.as_nanos().div_ceil(1_000_000) as i64
 }
 
 #[cfg(test)]
@@ -137,9 +136,9 @@ mod tests {
     #[test]
     fn times_are_rounded_up() {
         let nanos = Duration::from_nanos;
-        let of = [0, 1_000, 1_000_000_000, 1_000_000_999, 1_000_001_000];
-        assert_eq!(of.map(|span| seconds(nanos(span))), [0, 1, 1, 1, 2]);
-        let of = [0, 1_000, 1_000_000, 1_000_999, 1_001_000];
-        assert_eq!(of.map(|span| milliseconds(nanos(span))), [0, 1, 1, 1, 2]);
+        let of = [0, 1, 1_000_000_000, 1_000_000_001, 2_000_000_000];
+        assert_eq!(of.map(|span| seconds(nanos(span))), [0, 1, 1, 2, 2]);
+        let of = [0, 1, 1_000_000, 1_000_001, 2_000_000];
+        assert_eq!(of.map(|span| milliseconds(nanos(span))), [0, 1, 1, 2, 2]);
     }
 }

@@ -44,12 +44,13 @@ fn answers_what_redis_cell_answers_byte_for_byte() {
 }
 
 #[test]
-fn rates_that_do_not_divide_evenly_are_told_in_whole_seconds() {
+fn rates_that_do_not_divide_evenly_are_told_in_whole_seconds_and_never_too_few() {
     let server = Server::start(RULES);
     let mut client = Client::of(&server);
     let all = ["CL.THROTTLE a 6 7 60"; 8];
     let last = answers(&mut client, &all).pop().unwrap();
-    assert_eq!(last, "*5\r\n:1\r\n:7\r\n:0\r\n:9\r\n:60\r\n");
+    // Seven times a seventh of a minute, each rounded up to a 64th of a nanosecond.
+    assert_eq!(last, "*5\r\n:1\r\n:7\r\n:0\r\n:9\r\n:61\r\n");
 }
 
 #[test]
