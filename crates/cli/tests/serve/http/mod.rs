@@ -6,6 +6,7 @@ mod client;
 mod docs;
 mod hostile;
 mod idle;
+mod slow;
 mod under_way;
 mod ways;
 
