@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use super::KEYS;
+use super::grpc;
 use super::http;
 use super::pace::{self, Paced};
 use super::peers::Programs;
@@ -36,6 +37,17 @@ pub(super) fn run(session: &mut Session, programs: &Programs) -> Result<(), Benc
             );
         })?;
     }
+    for (door, question) in [("Envoy RLS", &grpc::LIMIT), ("native gRPC", &grpc::CHECK)] {
+        let grpc = names(door);
+        if session.wants_any(&grpc) {
+            let server = grpc::server(programs)?;
+            session.progress.say(&format!("{door}: saturation"));
+            let most = grpc::rate(session, server.port, question)? * 1e3;
+            measure_on(session, &server, "grpc", grpc, most / 2.0, |per_second, lasting| {
+                grpc::paced(server.port, question, per_second, lasting)
+            })?;
+        }
+    }
     let http = names("HTTP");
     if session.wants_any(&http) {
         let server = Server::tollgate(programs, "--http")?;
@@ -60,12 +72,25 @@ fn measure(
     door: &str,
     names: [String; 2],
     per_second: f64,
-    question: impl FnMut(u64, &mut Vec<u8>),
+    question: fn(u64, &mut Vec<u8>),
+) -> Result<(), BenchError> {
+    measure_on(session, server, door, names, per_second, |per_second, lasting| {
+        pace::ask(server.port, per_second, lasting, question)
+    })
+}
+
+fn measure_on(
+    session: &mut Session,
+    server: &Server,
+    door: &str,
+    names: [String; 2],
+    per_second: f64,
+    ask: impl FnOnce(f64, Duration) -> Result<Paced, BenchError>,
 ) -> Result<(), BenchError> {
     session.progress.say(&format!("{door}: {per_second:.0} a second"));
     let lasting = Duration::from_secs(if session.scale.is_quick() { 1 } else { 10 });
     let before = Inside::read(server, door)?;
-    let Paced { asked, late } = pace::ask(server.port, per_second, lasting, question)?;
+    let Paced { asked, late } = ask(per_second, lasting)?;
     let inside = Inside::read(server, door)?.since(&before);
     let reached = asked as f64 / lasting.as_secs_f64();
     let note = format!(

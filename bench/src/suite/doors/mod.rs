@@ -1,10 +1,12 @@
 //! The server's doors, beside servers that others run: the same load, on the same two cores, in
 //! turns.
 //!
-//! What makes the load is what everybody has: redis-benchmark and wrk. Only the rows about time
-//! inside the server need one that keeps to a rate, which is in `pace`.
+//! What makes the load is what everybody has: redis-benchmark and wrk. Only gRPC, and the rows about
+//! time inside the server, have loads of their own, in `http2` and `pace`.
 
+mod grpc;
 mod http;
+mod http2;
 mod inside;
 mod memory;
 mod pace;
@@ -27,6 +29,7 @@ pub(crate) fn run(session: &mut Session) -> Result<(), BenchError> {
     let programs = Programs::ready(session)?;
     resp::run(session, &programs)?;
     http::run(session, &programs)?;
+    grpc::run(session, &programs)?;
     inside::run(session, &programs)?;
     memory::run(session, &programs)?;
     start::run(session, &programs)

@@ -9,36 +9,47 @@ use crate::error::BenchError;
 use crate::keys;
 use crate::stopwatch::Stopwatch;
 
+/// A connection on which one question is asked at a time.
+pub(super) trait Asking {
+    /// Takes an answer if there is one, and says whether one is waited for.
+    fn is_waiting(&mut self) -> Result<bool, BenchError>;
+
+    /// Asks a question. This is different for every number.
+    fn ask(&mut self, number: u64) -> Result<(), BenchError>;
+}
+
 /// Asks one question after another, evenly, over some connections in turn. The next question of a
 /// connection waits until it has an answer, so none is ever pipelined.
 pub(super) fn ask(
     port: u16,
     per_second: f64,
     lasting: Duration,
-    mut question: impl FnMut(u64, &mut Vec<u8>),
+    question: fn(u64, &mut Vec<u8>),
 ) -> Result<Paced, BenchError> {
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
         let stream = TcpStream::connect(address(port)).map_err(BenchError::Print)?;
         stream.set_nodelay(true).map_err(BenchError::Print)?;
         stream.set_nonblocking(true).map_err(BenchError::Print)?;
-        connections.push(Connection { stream, waiting: false });
+        connections.push(Connection { stream, waiting: false, text: Vec::new(), question });
     }
-    let mut text = Vec::new();
+    ask_on(&mut connections, per_second, lasting)
+}
+
+/// The same over connections that are open.
+pub(super) fn ask_on(
+    connections: &mut [impl Asking],
+    per_second: f64,
+    lasting: Duration,
+) -> Result<Paced, BenchError> {
     let mut paced = Paced { asked: 0, late: 0 };
     let begin = Stopwatch::start();
     while begin.elapsed() < lasting {
         let due = (begin.elapsed().as_secs_f64() * per_second) as u64;
-        for connection in &mut connections {
-            connection.take_answer()?;
-            if paced.asked + paced.late < due {
-                if connection.waiting {
-                    continue;
-                }
-                text.clear();
-                question(keys::mix(paced.asked), &mut text);
-                connection.stream.write_all(&text).map_err(BenchError::Print)?;
-                connection.waiting = true;
+        for connection in connections.iter_mut() {
+            let waiting = connection.is_waiting()?;
+            if paced.asked + paced.late < due && !waiting {
+                connection.ask(keys::mix(paced.asked))?;
                 paced.asked += 1;
             }
         }
@@ -62,25 +73,34 @@ pub(super) struct Paced {
 struct Connection {
     stream: TcpStream,
     waiting: bool,
+    text: Vec<u8>,
+    question: fn(u64, &mut Vec<u8>),
 }
 
-impl Connection {
-    /// Takes an answer if there is one. Answers are short, and come in one piece.
-    fn take_answer(&mut self) -> Result<(), BenchError> {
+impl Asking for Connection {
+    fn ask(&mut self, number: u64) -> Result<(), BenchError> {
+        self.text.clear();
+        (self.question)(number, &mut self.text);
+        self.waiting = true;
+        self.stream.write_all(&self.text).map_err(BenchError::Print)
+    }
+
+    /// Answers are short, and come in one piece.
+    fn is_waiting(&mut self) -> Result<bool, BenchError> {
         if !self.waiting {
-            return Ok(());
+            return Ok(false);
         }
         let mut room = [0; 4096];
         match self.stream.read(&mut room) {
             Ok(0) => Err(BenchError::Child("the server closed a connection".to_owned())),
             Ok(_) => {
                 self.waiting = false;
-                Ok(())
+                Ok(false)
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(true),
             Err(error) => Err(BenchError::Print(error)),
         }
     }
 }
 
-const CONNECTIONS: usize = 16;
+pub(super) const CONNECTIONS: usize = 16;

@@ -21,11 +21,20 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Ours, with RESP or HTTP on `port`.
+    /// Ours, with one of its doors on `port`.
     pub(crate) fn tollgate(programs: &Programs, door: &str) -> Result<Self, BenchError> {
+        Self::tollgate_with(programs, door, RULES)
+    }
+
+    /// The same with other rules.
+    pub(crate) fn tollgate_with(
+        programs: &Programs,
+        door: &str,
+        text: &str,
+    ) -> Result<Self, BenchError> {
         let (port, status) = (free_port()?, free_port()?);
         let rules = std::env::temp_dir().join(format!("tollgate-bench-{port}.yaml"));
-        let written = std::fs::write(&rules, RULES);
+        let written = std::fs::write(&rules, text);
         written.map_err(|source| BenchError::File { path: rules.clone(), source })?;
         let mut command = Command::new(&programs.tollgate);
         command.arg("serve").arg("--rules").arg(&rules);
@@ -52,6 +61,14 @@ impl Server {
         let port = free_port()?;
         let mut command = Command::new(&programs.throttlecrab);
         command.args(["--http", "--http-host", "127.0.0.1", "--http-port"]).arg(port.to_string());
+        command.args(["--log-level", "error"]);
+        Self::start(&mut command, port, 0)
+    }
+
+    pub(crate) fn throttlecrab_grpc(programs: &Programs) -> Result<Self, BenchError> {
+        let port = free_port()?;
+        let mut command = Command::new(&programs.throttlecrab);
+        command.args(["--grpc", "--grpc-host", "127.0.0.1", "--grpc-port"]).arg(port.to_string());
         command.args(["--log-level", "error"]);
         Self::start(&mut command, port, 0)
     }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use ::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use ::http::{Method, Request, Response, StatusCode};
+use ::http::{Response, StatusCode};
 use bytes::{Buf as _, Bytes};
 use hyper::body::Incoming;
+use prost::Message;
 
 use crate::connection::Limits;
 use crate::grpc::reply::{CONTENT, Reply};
@@ -75,15 +76,35 @@ impl Refusal {
 
 /// The message of a call that has only one.
 pub(super) async fn read(
-    request: Request<Incoming>,
+    body: Incoming,
     limits: &Limits,
     budget: &Arc<Budget>,
 ) -> Result<Bytes, Refusal> {
-    if *request.method() != Method::POST || !is_grpc(request.headers()) {
-        return Err(Refusal::NoCall);
-    }
-    let body = web::body(request.into_body(), limits, budget).await;
+    let body = web::body(body, limits, budget).await;
     message(body.map_err(|error| no_body(&error, limits.body_bytes))?)
+}
+
+/// A message as calls carry it.
+pub(super) fn framed(message: &impl Message) -> Bytes {
+    let mut bytes = Vec::with_capacity(PREFIX + message.encoded_len());
+    begin(&mut bytes);
+    message.encode_raw(&mut bytes);
+    end(bytes)
+}
+
+/// Leaves room for what stands before a message, which is then written behind it.
+pub(super) fn begin(to: &mut Vec<u8>) {
+    to.extend_from_slice(&[0; PREFIX]);
+}
+
+/// A message that was begun and written.
+pub(super) fn end(mut bytes: Vec<u8>) -> Bytes {
+    // Nothing is answered that comes near to 4 GiB: requests have a longest length.
+    let length = (bytes.len().saturating_sub(PREFIX) as u32).to_be_bytes();
+    if let Some(place) = bytes.get_mut(1..PREFIX) {
+        place.copy_from_slice(&length);
+    }
+    bytes.into()
 }
 
 /// Whether gRPC is spoken, in protocol buffers.

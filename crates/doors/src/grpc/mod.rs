@@ -8,6 +8,7 @@
 //!   native     Tollgate's own protocol
 //!   health     whether requests should be sent here
 //!   streamed   what goes through tonic
+//!   wire       bytes of protocol buffers, for what is asked most
 //! ```
 //!
 //! Calls with one message and one answer are made here, straight from the bytes and back, because
@@ -23,11 +24,13 @@ mod native;
 mod reply;
 mod rls;
 mod streamed;
+mod wire;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::{Method, Request, Response, StatusCode};
+use ::http::{Request, Response, StatusCode};
+use bytes::Bytes;
 use hyper::body::Incoming;
 use prost::Message;
 use tollgate::Timer as _;
@@ -75,45 +78,27 @@ impl Grpc {
     }
 
     /// A call with one message and one answer.
-    async fn unary<Q: Message + Default, A: Message>(
-        &self,
-        request: Request<Incoming>,
-        act: impl FnOnce(&Asking, Q) -> Told<A>,
-    ) -> Response<Reply> {
-        match self.act(request, act).await {
-            Ok(answer) => reply::message(&answer),
+    async fn call(&self, method: Method, body: Incoming) -> Response<Reply> {
+        let told = match frame::read(body, &self.asking.limits, self.asking.service.held()).await {
+            Ok(message) => self.asking.answer(method, message),
+            Err(refusal) => Err(refusal),
+        };
+        match told {
+            Ok((answer, delay)) => {
+                // A request that must wait in line waits here: a proxy cannot be told to.
+                if !delay.is_zero() {
+                    self.asking.service.clock().sleep(delay.min(LONGEST_DELAY)).await;
+                }
+                reply::message(answer)
+            }
             Err(refusal) => refusal.answer(),
         }
     }
 
-    async fn act<Q: Message + Default, A: Message>(
-        &self,
-        request: Request<Incoming>,
-        act: impl FnOnce(&Asking, Q) -> Told<A>,
-    ) -> Result<A, Refusal> {
-        let bytes = frame::read(request, &self.asking.limits, self.asking.service.held()).await?;
-        let message = Q::decode(bytes).map_err(|error| {
-            Refusal::new(Code::InvalidArgument, format!("the message cannot be read: {error}"))
-        })?;
-        let (answer, delay) = act(&self.asking, message)?;
-        // A request that must wait in line waits here: a proxy cannot be told to.
-        if !delay.is_zero() {
-            self.asking.service.clock().sleep(delay.min(LONGEST_DELAY)).await;
-        }
-        Ok(answer)
-    }
-
     /// `POST /json`, as envoyproxy/ratelimit has it.
-    async fn json(&self, request: Request<Incoming>) -> Response<Reply> {
-        if *request.method() != Method::POST {
-            return respond::wrong_method("POST").map(Reply::Plain);
-        }
+    async fn json(&self, body: Incoming) -> Response<Reply> {
         let limits = &self.asking.limits;
-        if page::is_of_another(&request) {
-            return respond::problem(StatusCode::FORBIDDEN, page::REFUSAL).map(Reply::Plain);
-        }
-        let answer = match web::body(request.into_body(), limits, self.asking.service.held()).await
-        {
+        let answer = match web::body(body, limits, self.asking.service.held()).await {
             Ok(body) => rls::answer_json(&self.asking, &body).await,
             Err(error) => respond::no_body(&error, limits.body_bytes),
         };
@@ -122,6 +107,9 @@ impl Grpc {
 
     /// What is neither a call nor JSON.
     fn other(&self, request: &Request<Incoming>) -> Response<Reply> {
+        if request.uri().path() == "/json" {
+            return respond::wrong_method("POST").map(Reply::Plain);
+        }
         if frame::is_grpc(request.headers()) {
             let path: String = request.uri().path().chars().take(100).collect();
             return Refusal::new(Code::Unimplemented, format!("there is no method {path}"))
@@ -145,18 +133,18 @@ impl Site for Grpc {
     }
 
     async fn answer(&self, request: Request<Incoming>, _: Peer) -> Response<Reply> {
-        match request.uri().path() {
-            "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit" => {
-                self.unary(request, Asking::should_rate_limit).await
+        let path = request.uri().path();
+        // Nothing but the body is kept while it is waited for: that would have to be moved about.
+        match (Method::of(path), *request.method() == ::http::Method::POST) {
+            (Some(method), true) if frame::is_grpc(request.headers()) => {
+                self.call(method, request.into_body()).await
             }
-            "/tollgate.v1.Tollgate/Check" => self.unary(request, Asking::check).await,
-            "/tollgate.v1.Tollgate/CheckBatch" => self.unary(request, Asking::check_batch).await,
-            "/tollgate.v1.Tollgate/Report" => self.unary(request, Asking::report).await,
-            "/envoy.service.auth.v3.Authorization/Check" => {
-                self.unary(request, Asking::authorize).await
+            (Some(_), _) => Refusal::NoCall.answer(),
+            (None, true) if path == "/json" && page::is_of_another(&request) => {
+                respond::problem(StatusCode::FORBIDDEN, page::REFUSAL).map(Reply::Plain)
             }
-            "/json" => self.json(request).await,
-            path => match self.streamed.serving(path) {
+            (None, true) if path == "/json" => self.json(request.into_body()).await,
+            (None, _) => match self.streamed.serving(path) {
                 Some(call) => call(request).await.map(Reply::streamed),
                 None => self.other(&request),
             },
@@ -166,6 +154,56 @@ impl Site for Grpc {
     fn began(&self, answer: &mut Response<Reply>, one: OneRequest) {
         // A stream is under way until its last answer is taken.
         answer.body_mut().hold(one);
+    }
+}
+
+/// A method with one message and one answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Method {
+    ShouldRateLimit,
+    Authorize,
+    Check,
+    CheckBatch,
+    Report,
+}
+
+impl Method {
+    fn of(path: &str) -> Option<Self> {
+        match path {
+            "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit" => {
+                Some(Self::ShouldRateLimit)
+            }
+            "/envoy.service.auth.v3.Authorization/Check" => Some(Self::Authorize),
+            "/tollgate.v1.Tollgate/Check" => Some(Self::Check),
+            "/tollgate.v1.Tollgate/CheckBatch" => Some(Self::CheckBatch),
+            "/tollgate.v1.Tollgate/Report" => Some(Self::Report),
+            _ => None,
+        }
+    }
+}
+
+impl Asking {
+    /// Answers a message with a message.
+    fn answer(&self, method: Method, message: Bytes) -> Told<Bytes> {
+        match method {
+            Method::ShouldRateLimit => self.act(message, Self::should_rate_limit),
+            Method::Authorize => self.act(message, Self::authorize),
+            Method::Check => self.act(message, Self::check),
+            Method::CheckBatch => self.check_batch(&message).map(|answer| (answer, Duration::ZERO)),
+            Method::Report => self.act(message, Self::report),
+        }
+    }
+
+    fn act<Q: Message + Default, A: Message>(
+        &self,
+        message: Bytes,
+        act: impl FnOnce(&Self, Q) -> Told<A>,
+    ) -> Told<Bytes> {
+        let message = Q::decode(message).map_err(|error| {
+            Refusal::invalid(format!("the message cannot be read: {error}"))
+        })?;
+        let (answer, delay) = act(self, message)?;
+        Ok((frame::framed(&answer), delay))
     }
 }
 

@@ -6,11 +6,10 @@ use std::task::{Context, Poll};
 
 use ::http::Response;
 use ::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use prost::Message;
 
-use crate::grpc::frame::{Code, PREFIX, Refusal, STATUS};
+use crate::grpc::frame::{Code, Refusal, STATUS};
 use crate::held::{Budget, OverBudget};
 use crate::web::{NO_ROOM, OneRequest, Plain, Sent, held};
 
@@ -28,16 +27,9 @@ pub(crate) enum Reply {
     Streamed(tonic::body::Body, Option<OneRequest>),
 }
 
-/// An answer with one message.
-pub(super) fn message(message: &impl Message) -> Response<Reply> {
-    let length = message.encoded_len();
-    let mut bytes = BytesMut::with_capacity(PREFIX + length);
-    bytes.put_u8(0);
-    // Nothing is answered that comes near to 4 GiB: requests have a longest length.
-    bytes.put_u32(length as u32);
-    // There is room for all of it.
-    let _ = message.encode(&mut bytes);
-    let mut answer = Response::new(Reply::Message(Some(bytes.freeze())));
+/// An answer with one message, as calls carry it.
+pub(super) fn message(message: Bytes) -> Response<Reply> {
+    let mut answer = Response::new(Reply::Message(Some(message)));
     answer.headers_mut().insert(CONTENT_TYPE, CONTENT);
     answer
 }

@@ -345,4 +345,4 @@ fn resident_bytes() -> Option<usize> {
 }
 
 /// The doors that decide.
-const ASKED: [Name; 3] = [Name::Http, Name::ForwardAuth, Name::Resp];
+const ASKED: [Name; 4] = [Name::Http, Name::ForwardAuth, Name::Resp, Name::Grpc];

@@ -45,7 +45,6 @@ fn descriptors_of_envoy_become_alternatives() {
         yaml,
         "\
 # Imported from old.conf, a domain of envoyproxy/ratelimit.
-# Rules also meet descriptors with more entries than they name.
 # Left out: `method-delete`: its limit was 0, and no rule denies every request.
 version: 1
 namespace: shop
@@ -54,51 +53,52 @@ rules:
   - group: by-plan
     first_match: true
     rules:
-      - name: pro-user
-        match: { descriptor.plan: pro, descriptor.user: \"*\" }
-        key: [descriptor.user]
-        limit: 20/s
-        algorithm: fixed_window
-        mode: shadow
-
       - name: plan-pro
-        match: { descriptor.plan: pro }
+        match: { domain: shop, descriptor_keys: plan, descriptor.plan: pro }
         key: []
         limit: 600/min
         algorithm: fixed_window
 
       # No limit for these, and so none of those below.
       - name: plan-staff
-        match: { descriptor.plan: staff }
+        match: { domain: shop, descriptor_keys: plan, descriptor.plan: staff }
         key: []
         limit: unlimited
 
       - name: plan-trial
-        match: { descriptor.plan: trial* }
+        match: { domain: shop, descriptor_keys: plan, descriptor.plan: trial* }
         key: [descriptor.plan]
         limit: 10/h
         algorithm: fixed_window
 
       - name: plan-edu
-        match: { descriptor.plan: edu* }
+        match: { domain: shop, descriptor_keys: plan, descriptor.plan: edu* }
         key: []
         limit: 9/d
         algorithm: fixed_window
 
       - name: plan
-        match: { descriptor.plan: \"*\" }
+        match: { domain: shop, descriptor_keys: plan }
         key: [descriptor.plan]
         limit: 60/min
         algorithm: fixed_window
 
+  - name: pro-user
+    match: { domain: shop, descriptor_keys: plan/user, descriptor.plan: pro }
+    key: [descriptor.user]
+    limit: 20/s
+    algorithm: fixed_window
+    mode: shadow
+
   # Replaced other limits, which `replaces` named: now all count.
   - name: remote_address
+    match: { domain: shop, descriptor_keys: remote_address }
     key: [descriptor.remote_address]
     limit: 5000/30d
     algorithm: fixed_window
 
   - name: method-post
-    match: { descriptor.method: POST }
+    match: { domain: shop, descriptor_keys: method, descriptor.method: POST }
     key: []
     limit: 5/s
     algorithm: fixed_window
@@ -116,18 +116,33 @@ rules:
 }
 
 #[test]
-fn values_that_lead_nowhere_are_noted() {
+fn values_that_lead_nowhere_have_no_limit() {
     let text = "\
 domain: a
 descriptors:
   - { key: a, value: b, rate_limit: { unit: day, requests_per_unit: 1 } }
-  - { key: a, descriptors: [{ key: c, rate_limit: { unlimited: true } }] }
+  - { key: a, descriptors: [{ key: c, rate_limit: { unit: day, requests_per_unit: 2 } }] }
   - { key: d, descriptors: [{ key: d, rate_limit: { unit: week, requests_per_unit: 2 } }] }
 ";
-    let (_, notes) = imported(ImportKind::Envoy, text);
-    assert_eq!(notes.len(), 2, "{notes:?}");
-    assert!(notes[0].starts_with("line 3: descriptors with this value met only"), "{notes:?}");
-    assert!(notes[1].starts_with("line 5: a descriptor with one key twice"), "{notes:?}");
+    let (yaml, notes) = imported(ImportKind::Envoy, text);
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(notes[0].starts_with("line 5: a descriptor with one key twice"), "{notes:?}");
+    let nowhere = "match: { domain: a, descriptor_keys: a/c, descriptor.a: b }
+        key: [descriptor.c]
+        limit: unlimited";
+    assert!(yaml.contains(nowhere), "{yaml}");
+}
+
+#[test]
+fn the_first_way_is_taken_although_another_asks_for_more() {
+    let text = "\
+domain: a
+descriptors:
+  - { key: a, value: x*, descriptors: [{ key: b, rate_limit: { unit: day, requests_per_unit: 1 } }] }
+  - { key: a, descriptors: [{ key: b, value: y, rate_limit: { unit: day, requests_per_unit: 2 } }] }
+";
+    let (yaml, _) = imported(ImportKind::Envoy, text);
+    assert!(yaml.contains("when: '!(has(descriptor.a) && descriptor.a.startsWith(\"x\"))'"), "{yaml}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 usage: grpc_speaks.py FOLDER_OF_PROTOS ADDRESS
 """
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,9 @@ subprocess.run(
     + files,
     check=True,
 )
+# Another package is called envoy, and would be found first.
+for folder, _, _ in os.walk(made):
+    open(os.path.join(folder, "__init__.py"), "a").close()
 sys.path.insert(0, made)
 
 import grpc

@@ -7,6 +7,8 @@ mod told;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use prost::Message as _;
 use tollgate::{Clock as _, Outcome, Request, Ruling, Tick};
 use tollgate_proto::tollgate::v1::tollgate_server::{self, TollgateServer};
 use tollgate_proto::tollgate::v1::{
@@ -16,9 +18,10 @@ use tollgate_proto::tollgate::v1::{
 use tonic::{Response, Status, Streaming, async_trait};
 
 use crate::door::Name;
-use crate::grpc::frame::{Code, Refusal};
+use crate::grpc::frame::{self, Code, Refusal};
 use crate::grpc::native::asked::Asked;
 use crate::grpc::native::stream::Answers;
+use crate::grpc::wire::{self, Fields};
 use crate::grpc::{Asking, Told};
 use crate::tickets::Ticket;
 
@@ -28,63 +31,59 @@ impl Asking {
         let now = self.service.clock().now();
         // Before anything is decided: slots may be free again.
         self.tickets.sweep(now);
-        Ok((self.check_at(&asked, now)?, Duration::ZERO))
+        Ok((self.check_at(&Asked::of(&asked)?, now)?, Duration::ZERO))
     }
 
-    fn check_at(&self, asked: &CheckRequest, now: Tick) -> Result<CheckResponse, Refusal> {
-        let parts = Asked::new(asked)?;
-        let (headers, attributes) = parts.pairs();
-        let request = parts.request(&headers, &attributes);
+    fn check_at(&self, asked: &Asked<'_>, now: Tick) -> Result<CheckResponse, Refusal> {
+        let request = asked.request();
         if asked.peek {
             return Ok(told::answer(&self.service.peek(&request), None, asked));
         }
         self.need_room(std::slice::from_ref(&request), now)?;
         let ruling = self.service.check(Name::Grpc, &request);
-        Ok(self.keep(ruling, asked, &request, now))
+        let ticket = self.ticket(&ruling, now);
+        let answer = told::answer(&ruling, ticket, asked);
+        self.keep(ruling, ticket, &request);
+        Ok(answer)
     }
 
-    /// Whether many may pass, each on its own. If there is something wrong with one, nothing is
-    /// decided about any.
-    pub(super) fn check_batch(&self, asked: CheckBatchRequest) -> Told<CheckBatchResponse> {
-        let (most, checks) = (self.limits.batch, &asked.checks);
-        if checks.len() > most {
-            let message = format!("there are {} checks, and {most} are the most", checks.len());
-            return Err(Refusal::new(Code::ResourceExhausted, message));
-        }
+    /// Whether many may pass, each on its own: a message as it came, to one as it goes. If there is
+    /// something wrong with one of them, nothing is decided about any.
+    pub(super) fn check_batch(&self, message: &[u8]) -> Result<Bytes, Refusal> {
         let now = self.service.clock().now();
         self.tickets.sweep(now);
-        let parts = checks.iter().map(Asked::new).collect::<Result<Vec<_>, _>>()?;
-        let pairs: Vec<_> = parts.iter().map(Asked::pairs).collect();
-        let requests = parts.iter().zip(&pairs);
-        let requests: Vec<_> = requests.map(|(asked, (h, a))| asked.request(h, a)).collect();
-        let mut answers = Vec::with_capacity(checks.len());
+        let (mut checks, mut fields) = (Vec::new(), Fields::of(message));
+        while let Some((number, value)) = fields.next()? {
+            if number == 1 {
+                self.need_few(checks.len() + 1, "checks")?;
+                checks.push(Asked::read(value.bytes()?)?);
+            }
+        }
+        let requests: Vec<_> = checks.iter().map(Asked::request).collect();
+        self.need_room(&requests, now)?;
+        let mut to = Vec::with_capacity(checks.len() * ROOM + ROOM);
+        frame::begin(&mut to);
+        let mut tell = |at: usize, ruling: Ruling| {
+            let ticket = if checks[at].peek { None } else { self.ticket(&ruling, now) };
+            wire::put_message(&mut to, 1, |to| told::write(&ruling, ticket, &checks[at], to));
+            self.keep(ruling, ticket, &requests[at]);
+        };
         if checks.iter().any(|check| check.peek) {
-            self.need_room(&requests, now)?;
-            for (check, request) in checks.iter().zip(&requests) {
-                answers.push(match check.peek {
-                    true => told::answer(&self.service.peek(request), None, check),
-                    false => {
-                        let ruling = self.service.check(Name::Grpc, request);
-                        self.keep(ruling, check, request, now)
-                    }
+            for (at, (check, request)) in checks.iter().zip(&requests).enumerate() {
+                tell(at, match check.peek {
+                    true => self.service.peek(request),
+                    false => self.service.check(Name::Grpc, request),
                 });
             }
         } else {
-            self.need_room(&requests, now)?;
-            self.service.check_batch(Name::Grpc, &requests, |at, ruling| {
-                answers.push(self.keep(ruling, &checks[at], &requests[at], now));
-            });
+            self.service.check_batch(Name::Grpc, &requests, tell);
         }
-        Ok((CheckBatchResponse { answers }, Duration::ZERO))
+        Ok(frame::end(to))
     }
 
     /// How requests ended.
     pub(super) fn report(&self, asked: ReportRequest) -> Told<ReportResponse> {
-        let (most, count) = (self.limits.batch, asked.ended.len());
-        if count > most {
-            let message = format!("there are {count} tickets, and {most} are the most");
-            return Err(Refusal::new(Code::ResourceExhausted, message));
-        }
+        self.need_few(asked.ended.len(), "tickets")?;
         let now = self.service.clock().now();
         let reported = asked.ended.iter().map(|ended| {
             let Ok(ticket) = ended.ticket.parse::<Ticket>() else { return false };
@@ -104,21 +103,26 @@ impl Asking {
         }
     }
 
-    /// The answer, and a ticket if the end of the request is to be told.
-    fn keep(
-        &self,
-        ruling: Ruling,
-        asked: &CheckRequest,
-        request: &Request<'_>,
-        now: Tick,
-    ) -> CheckResponse {
+    fn need_few(&self, count: usize, what: &str) -> Result<(), Refusal> {
+        match self.limits.batch {
+            most if count > most => {
+                let message = format!("there are more than {most} {what}: send less at once");
+                Err(Refusal::new(Code::ResourceExhausted, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A ticket, if the end of the request is to be told.
+    fn ticket(&self, ruling: &Ruling, now: Tick) -> Option<Ticket> {
         let needed = ruling.is_allowed() && ruling.needs_report();
-        let ticket = needed.then(|| self.tickets.draw(now));
-        let answer = told::answer(&ruling, ticket, asked);
+        needed.then(|| self.tickets.draw(now))
+    }
+
+    fn keep(&self, ruling: Ruling, ticket: Option<Ticket>, request: &Request<'_>) {
         if let Some(ticket) = ticket {
             self.tickets.put(ticket, ruling.keep(), request);
         }
-        answer
     }
 }
 
@@ -150,7 +154,10 @@ impl tollgate_server::Tollgate for Native {
         &self,
         asked: tonic::Request<CheckBatchRequest>,
     ) -> Result<Response<CheckBatchResponse>, Status> {
-        told(self.asking.check_batch(asked.into_inner()))
+        let answer = self.asking.check_batch(&asked.into_inner().encode_to_vec());
+        let answer = answer.map_err(Refusal::status)?;
+        let read = CheckBatchResponse::decode(answer.slice(frame::PREFIX..));
+        read.map(Response::new).map_err(|error| Status::internal(error.to_string()))
     }
 
     async fn check_stream(
@@ -171,6 +178,9 @@ impl tollgate_server::Tollgate for Native {
 fn told<T>(told: Told<T>) -> Result<Response<T>, Status> {
     told.map(|(answer, _)| Response::new(answer)).map_err(Refusal::status)
 }
+
+/// Enough for an answer, mostly.
+const ROOM: usize = 40;
 
 const FULL: &str = "too many requests are under way: say how they ended, with Report";
 

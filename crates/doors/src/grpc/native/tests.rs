@@ -1,3 +1,4 @@
+use proptest::prelude::*;
 use tollgate_proto::tollgate::v1::{Ended, Mode, Retry};
 
 use super::*;
@@ -11,7 +12,7 @@ fn check(asking: &Asking, asked: CheckRequest) -> CheckResponse {
     asking.check(asked).unwrap().0
 }
 
-fn code<T>(told: Told<T>) -> Option<Code> {
+fn code<T>(told: Result<T, Refusal>) -> Option<Code> {
     match told {
         Err(Refusal::Call { code, .. }) => Some(code),
         _ => None,
@@ -49,8 +50,11 @@ fn a_ruling_is_told_in_full() {
 #[test]
 fn a_batch_is_answered_in_order() {
     let asking = asking(RULES);
-    let ask = |checks: Vec<CheckRequest>| asking.check_batch(CheckBatchRequest { checks });
-    let allowed = |checks| ask(checks).unwrap().0.answers.iter().map(|it| it.allowed).collect();
+    let ask = |checks: Vec<CheckRequest>| {
+        let answer = asking.check_batch(&CheckBatchRequest { checks }.encode_to_vec())?;
+        Ok(CheckBatchResponse::decode(answer.slice(frame::PREFIX..)).unwrap())
+    };
+    let allowed = |checks| ask(checks).unwrap().answers.iter().map(|it| it.allowed).collect();
     let batch = || vec![user("a"), user("b"), user("a"), user("a")];
     let first: Vec<bool> = allowed(batch());
     assert_eq!(first, [true, true, true, false]);
@@ -107,4 +111,56 @@ fn what_is_wrong_is_named() {
     assert!(refused(CheckRequest { cost: Some(u64::MAX), ..user("a") }).contains("cost"));
     let many = (0..300).map(|number| (format!("x-{number}"), String::new())).collect();
     assert!(refused(CheckRequest { headers: many, ..user("a") }).contains("256"));
+}
+
+proptest! {
+    /// What is read where it stands is what everybody reads.
+    #[test]
+    fn messages_are_read_as_prost_reads_them(
+        texts in prop::array::uniform3("[a-z/]{0,9}"),
+        attributes in prop::collection::btree_map("user|account|claims.[a-z]|x", ".{0,9}", 0..4),
+        headers in prop::collection::btree_map("[a-z-]{0,5}", ".{0,200}", 0..3),
+        ip in "192.0.2.7||2001:db8::1|nowhere",
+        cost in prop::option::of(any::<u64>()),
+        (peek, with_rules, id) in any::<(bool, bool, u64)>(),
+    ) {
+        let [method, path, host] = texts;
+        let asked = CheckRequest { method, path, host, ip, attributes, headers, cost, peek, with_rules, id };
+        let message = asked.encode_to_vec();
+        prop_assert_eq!(Asked::read(&message), Asked::of(&asked));
+    }
+
+    /// Whatever the bytes are: nobody reads a message where prost reads none.
+    #[test]
+    fn what_is_no_message_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        let read = Asked::read(&bytes);
+        match CheckRequest::decode(&*bytes) {
+            Err(_) => prop_assert!(read.is_err()),
+            // A name that is there twice is found twice.
+            Ok(asked) if read.is_ok() => prop_assert!(Asked::of(&asked).is_ok()),
+            Ok(_) => {}
+        }
+    }
+
+    #[test]
+    fn answers_are_written_as_prost_writes_them(
+        rule in "limit: [12]/h|limit: unlimited|concurrent: 1|limit: 9/s, algorithm: leaky_bucket, queue: 3",
+        cost in 0..4_u64,
+        times in 1..4,
+        (with_rules, id) in any::<(bool, u64)>(),
+    ) {
+        let asking = asking(&format!("rules: [{{ name: {}, key: [], {rule} }}]", "r".repeat(60)));
+        let asked = CheckRequest { cost: Some(cost), with_rules, id, ..Default::default() };
+        for _ in 0..times {
+            let asked = Asked::of(&asked).unwrap();
+            let ruling = asking.service.peek(&asked.request());
+            let mut written = vec![7];
+            wire::put_message(&mut written, 3, |to| told::write(&ruling, None, &asked, to));
+            let told = told::answer(&ruling, None, &asked);
+            let mut expected = vec![7];
+            prost::encoding::message::encode(3, &told, &mut expected);
+            prop_assert_eq!(written, expected);
+            drop(asking.service.check(Name::Grpc, &asked.request()));
+        }
+    }
 }

@@ -1,30 +1,45 @@
 //! What is said about a ruling, as a message.
 
 use tollgate::{Decision, RuleDecision, Ruling};
-use tollgate_proto::tollgate::v1::{self as proto, CheckRequest, CheckResponse};
+use prost::Message as _;
+use tollgate_proto::tollgate::v1::{self as proto, CheckResponse};
 
+use crate::grpc::native::asked::Asked;
+use crate::grpc::wire::{put_number, put_some, put_text};
 use crate::respond::millis;
 use crate::tickets::Ticket;
+
+/// Writes the same as a message.
+pub(super) fn write(ruling: &Ruling, ticket: Option<Ticket>, asked: &Asked<'_>, to: &mut Vec<u8>) {
+    if asked.with_rules || ticket.is_some() {
+        // Those are few.
+        return answer(ruling, ticket, asked).encode_raw(to);
+    }
+    let decision = ruling.decision();
+    put_number(to, 1, ruling.is_allowed().into());
+    put_text(to, 2, ruling.rule().unwrap_or_default());
+    put_some(to, 3, known(decision.limit()));
+    put_some(to, 4, known(decision.remaining()));
+    put_number(to, 5, millis(decision.reset_after()));
+    put_number(to, 6, retry(&decision) as u64);
+    put_some(to, 7, decision.retry_after().map(millis));
+    put_number(to, 8, millis(decision.delay()));
+    put_number(to, 11, asked.id);
+}
 
 pub(super) fn answer(
     ruling: &Ruling,
     ticket: Option<Ticket>,
-    asked: &CheckRequest,
+    asked: &Asked<'_>,
 ) -> CheckResponse {
     let decision = ruling.decision();
-    let retry = match decision.retry() {
-        None => proto::Retry::Unspecified,
-        Some(tollgate::Retry::After(_)) => proto::Retry::After,
-        Some(tollgate::Retry::OnReturn) => proto::Retry::OnReturn,
-        Some(tollgate::Retry::Never) => proto::Retry::Never,
-    };
     CheckResponse {
         allowed: ruling.is_allowed(),
         rule: ruling.rule().unwrap_or_default().to_owned(),
         limit: known(decision.limit()),
         remaining: known(decision.remaining()),
         reset_after_ms: millis(decision.reset_after()),
-        retry: retry.into(),
+        retry: retry(&decision).into(),
         retry_after_ms: decision.retry_after().map(millis),
         delay_ms: millis(decision.delay()),
         ticket: ticket.map(|ticket| ticket.to_string()).unwrap_or_default(),
@@ -33,6 +48,15 @@ pub(super) fn answer(
             false => Vec::new(),
         },
         id: asked.id,
+    }
+}
+
+const fn retry(decision: &Decision) -> proto::Retry {
+    match decision.retry() {
+        None => proto::Retry::Unspecified,
+        Some(tollgate::Retry::After(_)) => proto::Retry::After,
+        Some(tollgate::Retry::OnReturn) => proto::Retry::OnReturn,
+        Some(tollgate::Retry::Never) => proto::Retry::Never,
     }
 }
 

@@ -1,72 +1,42 @@
 //! Which limits are alternatives to each other.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::super::rule_file::{Entry, Rule, RuleFile};
 use super::Found;
-use super::step::Want;
+use super::step::{self, Want};
 
-/// Rules whose keys contain the keys of others may meet the same descriptor: they are alternatives.
+/// Rules for the same keys may meet the same descriptor: they are alternatives.
 pub(super) fn write(file: &mut RuleFile, found: Vec<Found>) {
-    let keys =
-        |found: &Found| found.steps.iter().map(|step| step.key.clone()).collect::<BTreeSet<_>>();
-    let sets: BTreeSet<_> = found.iter().map(keys).collect();
-    let families = families(&sets.into_iter().collect::<Vec<_>>());
     let mut order = Vec::new();
-    let mut members: BTreeMap<usize, Vec<Found>> = BTreeMap::new();
+    let mut members: BTreeMap<String, Vec<Found>> = BTreeMap::new();
     for found in found {
-        let family = families.get(&keys(&found)).copied().unwrap_or(0);
-        let family_members = members.entry(family).or_default();
-        if family_members.is_empty() {
-            order.push(family);
+        let keys = step::keys(&found.steps);
+        let family = members.entry(keys.clone()).or_default();
+        if family.is_empty() {
+            order.push(keys);
         }
-        family_members.push(found);
+        family.push(found);
     }
-    for family in order {
-        write_family(file, members.remove(&family).unwrap_or_default());
+    for keys in order {
+        write_family(file, members.remove(&keys).unwrap_or_default());
     }
-}
-
-/// Numbers for sets of keys: the same for sets of which one contains the other.
-fn families(sets: &[BTreeSet<String>]) -> BTreeMap<BTreeSet<String>, usize> {
-    /// With more sets than this, all are one family: that is right as well, only longer to read.
-    const MAX: usize = 1000;
-    let mut family: Vec<usize> = (0..sets.len()).collect();
-    for one in 0..sets.len() {
-        for other in 0..if sets.len() > MAX { 0 } else { one } {
-            if sets[one].is_subset(&sets[other]) || sets[other].is_subset(&sets[one]) {
-                let (from, to) = (family[one], family[other]);
-                if from == to {
-                    continue;
-                }
-                family.iter_mut().filter(|family| **family == from).for_each(|family| *family = to);
-            }
-        }
-    }
-    let number = |index: usize| if sets.len() > MAX { 0 } else { family[index] };
-    sets.iter().enumerate().map(|(index, set)| (set.clone(), number(index))).collect()
 }
 
 fn write_family(file: &mut RuleFile, mut found: Vec<Found>) {
-    let depth = |found: &Found| found.steps.len();
     let exact = |found: &Found| found.steps.iter().all(|step| matches!(step.want, Want::Exact(_)));
-    let apart = found.iter().all(|one| exact(one) && depth(one) == found.first().map_or(0, depth));
-    let alone = found.len() == 1 || apart;
-    let first = found.first().and_then(|found| found.steps.first());
-    let group = first.map(|step| format!("by-{}", step.key)).unwrap_or_default();
+    let alone = found.len() == 1 || found.iter().all(exact);
+    let names = found.first().map(|found| found.steps.iter().map(|step| &*step.key));
+    let group = format!("by-{}", names.into_iter().flatten().collect::<Vec<_>>().join("-"));
     if !alone {
         let ranks =
             |found: &Found| found.steps.iter().map(|step| step.want.rank()).collect::<Vec<_>>();
-        found.sort_by_cached_key(|found| (Reverse(found.steps.len()), ranks(found)));
+        found.sort_by_cached_key(ranks);
+        set_apart(&mut found);
     }
-    let mut rules = Vec::new();
     let group = if alone { group } else { file.name(&group) };
-    for found in found {
-        let mut rule = found.rule;
-        if !alone {
-            must_be_there(&mut rule);
-        }
+    let mut rules = Vec::new();
+    for Found { mut rule, .. } in found {
         rule.name = file.name(&rule.name);
         rules.push(rule);
     }
@@ -76,11 +46,34 @@ fn write_family(file: &mut RuleFile, mut found: Vec<Found>) {
     }
 }
 
-/// Among alternatives, a rule without its key must not be the one that was found.
-fn must_be_there(rule: &mut Rule) {
-    for name in &rule.key {
-        if !rule.matches.iter().any(|(matched, _)| matched == name) {
-            rule.matches.push((name.clone(), vec!["*".to_owned()]));
+/// Of alternatives, the one that asks for most is asked first. Where that is not the one that would
+/// have been found first in the tree, each rule says what it is not about.
+fn set_apart(found: &mut [Found]) {
+    let asks = |rule: &Rule| {
+        let star = |values: &[String]| values.iter().any(|value| value.contains('*'));
+        let matches = rule.matches.iter().map(|(_, values)| 2 - usize::from(star(values)));
+        matches.sum::<usize>() + 2 * usize::from(!rule.when.is_empty())
+    };
+    let first_is_asked_first =
+        found.windows(2).all(|pair| asks(&pair[0].rule) >= asks(&pair[1].rule));
+    if first_is_asked_first || found.len() > MOST {
+        return;
+    }
+    for later in 1..found.len() {
+        let (before, from) = found.split_at_mut(later);
+        let Some(one) = from.first_mut() else { continue };
+        for other in before {
+            let differ = other.steps.iter().zip(&one.steps).find(|(other, one)| other != one);
+            let Some((other, own)) = differ else { continue };
+            if let Some(refused) = other.refused()
+                && other.is_preferred_to(own)
+                && !one.rule.when.contains(&refused)
+            {
+                one.rule.when.push(refused);
+            }
         }
     }
 }
+
+/// With more rules than this, they would be compared for too long.
+const MOST: usize = 1000;

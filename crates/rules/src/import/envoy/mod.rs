@@ -2,8 +2,9 @@
 //!
 //! There, a descriptor of a request walks down a tree: at each level an entry with its value is
 //! preferred to one with a pattern, and that to one with the key alone; only a limit at the depth
-//! of the whole descriptor counts. A descriptor thus meets one limit at most, and rules that could
-//! meet the same descriptor become alternatives here: the deepest first, then the most exact.
+//! of the whole descriptor counts, and nobody comes back to try another way. A descriptor thus meets
+//! one limit at most. Here, rules for the same keys become alternatives, the most exact first, and
+//! where a more exact way leads nowhere, a rule without a limit keeps others from it.
 
 mod group;
 mod step;
@@ -41,7 +42,11 @@ pub(super) fn import(source: &Source) -> Result<Imported, Failure> {
         }
         walk.level(root, &[]);
     }
-    let (found, zeros, mut notes) = (walk.found, walk.zeros, walk.notes);
+    walk.close_dead_ends();
+    let (mut found, zeros, mut notes) = (walk.found, walk.zeros, walk.notes);
+    for found in &mut found {
+        step::conditions(&namespace, &found.steps, &mut found.rule);
+    }
     if report.has_errors() {
         return Err(report.into());
     }
@@ -50,7 +55,6 @@ pub(super) fn import(source: &Source) -> Result<Imported, Failure> {
     }
     let header = format!("Imported from {}, a domain of envoyproxy/ratelimit.", source.name());
     let mut file = RuleFile::new(namespace, header);
-    file.header.push("Rules also meet descriptors with more entries than they name.".to_owned());
     file.check_namespace(&mut notes, 0);
     for (name, at) in zeros {
         zero(&mut file, &mut notes, &name, at);
@@ -71,6 +75,8 @@ struct Walk<'a, 'r> {
     found: Vec<Found>,
     /// Limits of 0: their names, and where they stand.
     zeros: Vec<(String, usize)>,
+    /// The ways to all descriptors, also to those without a limit.
+    ways: Vec<Vec<Step>>,
 }
 
 const DESCRIPTOR: [&str; 9] = [
@@ -87,7 +93,7 @@ const DESCRIPTOR: [&str; 9] = [
 
 impl<'a, 'r> Walk<'a, 'r> {
     const fn new(reader: Reader<'r>, notes: Notes<'a>) -> Self {
-        Self { reader, notes, found: Vec::new(), zeros: Vec::new() }
+        Self { reader, notes, found: Vec::new(), zeros: Vec::new(), ways: Vec::new() }
     }
 
     fn level(&mut self, parent: &Fields<'_>, steps: &[Step]) {
@@ -109,29 +115,57 @@ impl<'a, 'r> Walk<'a, 'r> {
             })
             .map(|(step, _)| step.key.clone())
             .collect();
-        self.note_dead_ends(&level);
         for (step, descriptor) in level {
             let exception = step.want != Want::Any && limited.contains(&step.key);
             let steps: Vec<_> = steps.iter().cloned().chain([step]).collect();
             self.limit(&descriptor, &steps, exception);
+            self.ways.push(steps.clone());
             self.level(&descriptor, &steps);
         }
     }
 
-    /// There, whoever has taken the more exact way does not come back to try the other one.
-    fn note_dead_ends(&mut self, level: &[(Step, Fields<'_>)]) {
-        let general: BTreeSet<_> = level
-            .iter()
-            .filter(|(step, descriptor)| step.want == Want::Any && descriptor.has("descriptors"))
-            .map(|(step, _)| &step.key)
-            .collect();
-        for (step, descriptor) in level {
-            if step.want != Want::Any && general.contains(&step.key) {
-                let message = "descriptors with this value met only what stands below it, and \
-                    here also what stands below the same key without a value";
-                let remedy = "add rules with `limit: unlimited` to the group if that is too much";
-                self.note(descriptor, "value", message, remedy);
+    /// There, whoever has taken the more exact way does not come back to try the other one: what
+    /// stands below that is not for them, also if nothing stands below theirs.
+    fn close_dead_ends(&mut self) {
+        let mut ends: Vec<(Vec<Step>, usize)> = Vec::new();
+        for found in &self.found {
+            let steps = &found.steps;
+            for level in 0..steps.len().saturating_sub(1) {
+                let preferred = |way: &&Vec<Step>| {
+                    way.len() == level + 1
+                        && way[..level] == steps[..level]
+                        && way[level].is_preferred_to(&steps[level])
+                };
+                for way in self.ways.iter().filter(preferred) {
+                    let rest = steps[level + 1..].iter();
+                    let rest = rest.map(|step| Step { key: step.key.clone(), want: Want::Any });
+                    let end: Vec<_> = way.iter().cloned().chain(rest).collect();
+                    let is_known = |steps: &[Step]| *steps == *end;
+                    if ends.iter().any(|(known, _)| is_known(known))
+                        || self.found.iter().any(|found| is_known(&found.steps))
+                    {
+                        continue;
+                    }
+                    if ends.len() == MOST_ENDS {
+                        let message = "there are too many values that lead nowhere: descriptors \
+                            with such values meet what stands below the same key without a value";
+                        let remedy = "add rules with `limit: unlimited` to the group";
+                        self.notes.add(found.rule.at, message, remedy);
+                        return self.add_ends(ends);
+                    }
+                    ends.push((end, found.rule.at));
+                }
             }
+        }
+        self.add_ends(ends);
+    }
+
+    fn add_ends(&mut self, ends: Vec<(Vec<Step>, usize)>) {
+        for (steps, at) in ends {
+            let mut rule = Rule { at, name: step::chain_name(&steps), ..Rule::default() };
+            rule.comments.push("No limit for these, and so none of those below.".to_owned());
+            rule.set("limit", "unlimited");
+            self.found.push(Found { steps, rule });
         }
     }
 
@@ -198,7 +232,6 @@ impl<'a, 'r> Walk<'a, 'r> {
             rule.shadow_because("Had one key twice, of which the first is left.");
         }
         rule.name = name;
-        step::conditions(steps, &mut rule);
         self.found.push(Found { steps: steps.to_vec(), rule });
     }
 
@@ -265,6 +298,9 @@ impl<'a, 'r> Walk<'a, 'r> {
 fn flag_text(node: &Node) -> String {
     if node.value == Value::Bool(true) { "true".to_owned() } else { "false".to_owned() }
 }
+
+/// So many ways that lead nowhere are closed.
+const MOST_ENDS: usize = 1000;
 
 /// Months and years of the original have as many days as these.
 fn period(unit: &str) -> Result<&'static str, &'static str> {

@@ -25,10 +25,49 @@ impl Want {
 }
 
 /// One step down the tree.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) key: String,
     pub(super) want: Want,
+}
+
+impl Step {
+    /// Whether whoever fits this is also one of those that fit the other, which is asked later.
+    pub(super) fn is_preferred_to(&self, other: &Self) -> bool {
+        let within = match (&self.want, &other.want) {
+            (_, Want::Any) => self.want != Want::Any,
+            (Want::Exact(value), Want::Pattern(pattern, _)) => value.starts_with(start(pattern)),
+            (Want::Pattern(one, _), Want::Pattern(pattern, _)) => {
+                one != pattern && one.starts_with(start(pattern))
+            }
+            (_, Want::Exact(_)) | (Want::Any, Want::Pattern(..)) => false,
+        };
+        self.key == other.key && within
+    }
+
+    /// That an entry does not fit this.
+    pub(super) fn refused(&self) -> Option<String> {
+        let (entry, there) = cel_entry(&self.key);
+        match &self.want {
+            Want::Exact(value) => Some(format!("!({there} && {entry} == {})", cel_text(value))),
+            Want::Pattern(pattern, _) => {
+                let start = cel_text(start(pattern));
+                Some(format!("!({there} && {entry}.startsWith({start}))"))
+            }
+            Want::Any => None,
+        }
+    }
+}
+
+/// What a pattern begins with.
+fn start(pattern: &str) -> &str {
+    pattern.strip_suffix('*').unwrap_or(pattern)
+}
+
+/// The keys of a chain, as descriptors have them.
+pub(super) fn keys(steps: &[Step]) -> String {
+    let key = |step: &Step| step.key.replace('%', "%25").replace('/', "%2F");
+    steps.iter().map(key).collect::<Vec<_>>().join("/")
 }
 
 /// What to call a limit that has no name.
@@ -41,7 +80,14 @@ pub(super) fn chain_name(steps: &[Step]) -> String {
 }
 
 /// What a request must have to meet a limit, and what it is counted by.
-pub(super) fn conditions(steps: &[Step], rule: &mut Rule) {
+pub(super) fn conditions(domain: &str, steps: &[Step], rule: &mut Rule) {
+    for (name, value) in [("domain", domain), ("descriptor_keys", &*keys(steps))] {
+        // Stars are no patterns there.
+        match value.contains('*') {
+            true => rule.when.push(format!("{name} == {}", cel_text(value))),
+            false => rule.matches.push((name.to_owned(), vec![value.to_owned()])),
+        }
+    }
     for step in steps {
         let attribute = format!("descriptor.{}", step.key);
         if rule.key.contains(&attribute) || rule.matches.iter().any(|(name, _)| *name == attribute)

@@ -1,0 +1,164 @@
+//! Bytes of protocol buffers, read where they stand and written where they go: for messages of which
+//! there are so many at once that to make them first would be most of the work.
+
+use crate::grpc::frame::Refusal;
+
+/// The fields of a message, in order.
+#[derive(Clone, Debug)]
+pub(super) struct Fields<'a>(&'a [u8]);
+
+/// What stands behind the number of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Value<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+    /// Of a kind that is not asked for.
+    Other,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) const fn of(message: &'a [u8]) -> Self {
+        Self(message)
+    }
+
+    /// The next field, if there is one.
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<Option<(u64, Value<'a>)>, Refusal> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let tag = self.number()?;
+        let value = match tag & 7 {
+            0 => Value::Number(self.number()?),
+            1 => self.skip(8)?,
+            2 => {
+                let length = usize::try_from(self.number()?).map_err(|_| malformed())?;
+                let (bytes, rest) = self.0.split_at_checked(length).ok_or_else(malformed)?;
+                self.0 = rest;
+                Value::Bytes(bytes)
+            }
+            5 => self.skip(4)?,
+            _ => return Err(malformed()),
+        };
+        match tag >> 3 {
+            0 => Err(malformed()),
+            number => Ok(Some((number, value))),
+        }
+    }
+
+    fn skip(&mut self, bytes: usize) -> Result<Value<'a>, Refusal> {
+        self.0 = self.0.get(bytes..).ok_or_else(malformed)?;
+        Ok(Value::Other)
+    }
+
+    #[inline]
+    fn number(&mut self) -> Result<u64, Refusal> {
+        let mut number = 0;
+        for place in 0..10 {
+            let (byte, rest) = self.0.split_first().ok_or_else(malformed)?;
+            self.0 = rest;
+            number |= u64::from(byte & 0x7f) << (7 * place);
+            if *byte < 0x80 {
+                // The tenth has room for one bit.
+                return if place == 9 && *byte > 1 { Err(malformed()) } else { Ok(number) };
+            }
+        }
+        Err(malformed())
+    }
+}
+
+impl<'a> Value<'a> {
+    #[inline]
+    pub(super) fn text(self) -> Result<&'a str, Refusal> {
+        str::from_utf8(self.bytes()?).map_err(|_| Refusal::invalid("a text is no UTF-8"))
+    }
+
+    #[inline]
+    pub(super) fn bytes(self) -> Result<&'a [u8], Refusal> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes),
+            _ => Err(malformed()),
+        }
+    }
+
+    #[inline]
+    pub(super) fn number(self) -> Result<u64, Refusal> {
+        match self {
+            Self::Number(number) => Ok(number),
+            _ => Err(malformed()),
+        }
+    }
+}
+
+/// A name and its value: what a map consists of.
+#[inline]
+pub(super) fn pair(message: &[u8]) -> Result<(&str, &str), Refusal> {
+    let (mut pair, mut fields) = (("", ""), Fields::of(message));
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => pair.0 = value.text()?,
+            2 => pair.1 = value.text()?,
+            _ => {}
+        }
+    }
+    Ok(pair)
+}
+
+/// Writes a number that is not there if it is 0.
+#[inline]
+pub(super) fn put_number(to: &mut Vec<u8>, field: u8, number: u64) {
+    if number != 0 {
+        put_some(to, field, Some(number));
+    }
+}
+
+/// Writes a number that may not be there.
+#[inline]
+pub(super) fn put_some(to: &mut Vec<u8>, field: u8, number: Option<u64>) {
+    if let Some(number) = number {
+        to.push(field << 3);
+        put_varint(to, number);
+    }
+}
+
+/// Writes a text that is not there if it is empty.
+#[inline]
+pub(super) fn put_text(to: &mut Vec<u8>, field: u8, text: &str) {
+    if !text.is_empty() {
+        to.push(field << 3 | 2);
+        put_varint(to, text.len() as u64);
+        to.extend_from_slice(text.as_bytes());
+    }
+}
+
+/// Writes a message within a message.
+#[inline]
+pub(super) fn put_message(to: &mut Vec<u8>, field: u8, write: impl FnOnce(&mut Vec<u8>)) {
+    to.push(field << 3 | 2);
+    let begin = to.len();
+    // Mostly it is short, and its length is one byte.
+    to.push(0);
+    write(to);
+    let length = to.len() - begin - 1;
+    if length < 0x80 {
+        to[begin] = length as u8;
+        return;
+    }
+    let mut prefix = Vec::with_capacity(10);
+    put_varint(&mut prefix, length as u64);
+    to.splice(begin..=begin, prefix);
+}
+
+#[inline]
+fn put_varint(to: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        to.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    to.push(number as u8);
+}
+
+#[cold]
+fn malformed() -> Refusal {
+    Refusal::invalid("the message cannot be read: it is none of protocol buffers")
+}
