@@ -48,4 +48,6 @@ impl Asking {
 }
 
 #[cfg(test)]
+mod imported;
+#[cfg(test)]
 mod tests;

@@ -10,16 +10,16 @@ use tollgate_proto::envoy::r#type::v3::RateLimitUnit;
 use super::*;
 use crate::grpc::tests::asking;
 
-fn descriptor(entries: &[(&str, &str)]) -> RateLimitDescriptor {
+pub(super) fn descriptor(entries: &[(&str, &str)]) -> RateLimitDescriptor {
     let entry = |(key, value): &(&str, &str)| Entry { key: (*key).into(), value: (*value).into() };
     RateLimitDescriptor { entries: entries.iter().map(entry).collect(), ..Default::default() }
 }
 
-fn request(descriptors: Vec<RateLimitDescriptor>) -> RateLimitRequest {
+pub(super) fn request(descriptors: Vec<RateLimitDescriptor>) -> RateLimitRequest {
     RateLimitRequest { domain: "shop".to_owned(), descriptors, hits_addend: None }
 }
 
-fn ask(asking: &Asking, request: RateLimitRequest) -> RateLimitResponse {
+pub(super) fn ask(asking: &Asking, request: RateLimitRequest) -> RateLimitResponse {
     asking.should_rate_limit(request).unwrap().0
 }
 
