@@ -33,6 +33,7 @@ mod held;
 mod http;
 mod log_level;
 mod metrics;
+mod observer;
 mod resp;
 pub mod respond;
 mod secret;
@@ -52,6 +53,8 @@ pub use config::{Config, ConfigError, DrainTimes, Log, LogFormat, ResetStyle, Re
 pub use connection::Limits;
 pub use given::Given;
 pub use log_level::LogLevel;
+pub use metrics::{Family, Labels, Samples, Timings};
+pub use observer::{Decided, Observer};
 pub use secret::Secret;
 pub use server::{Doors, StartError, Started};
 pub use service::{Service, SwapError};

@@ -3,9 +3,10 @@
 mod many;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
-use tollgate::{Clock as _, Engine, Request, RuleSet, Ruling, SystemClock};
+use tollgate::{Clock as _, Engine, Request, RuleSet, Ruling, SystemClock, Wall};
 use tollgate_rules::{NoFiles, Report, Source, Version};
 
 use crate::config::{Config, Log};
@@ -16,7 +17,8 @@ use crate::drain::Drain;
 use crate::given::{Given, InForce, Origin};
 use crate::held::Budget;
 use crate::log_level::LogLevel;
-use crate::metrics::Metrics;
+use crate::metrics::{Family, Metrics};
+use crate::observer::{Decided, Observer};
 pub(crate) use crate::service::many::THROTTLED;
 use crate::service::many::Throttles;
 use crate::switches::{Killed, SwitchError, Switches, Which};
@@ -33,6 +35,7 @@ pub struct Service {
     denials: Denials,
     log_level: LogLevel,
     drain: Drain,
+    observer: Option<Arc<dyn Observer>>,
     /// For what all doors hold of what is not complete.
     held: Arc<Budget>,
     /// Hears that it is to end.
@@ -70,6 +73,7 @@ impl Service {
             denials,
             log_level: LogLevel::default(),
             drain: Drain::new(),
+            observer: None,
             held: Arc::new(Budget::new(Limits::default().held_bytes)),
             end: Notify::new(),
         })
@@ -78,6 +82,21 @@ impl Service {
     /// Writes to the log as this says, and whoever runs it can change the level.
     pub fn logging(self, log: &Log, level: LogLevel) -> Self {
         Self { denials: Denials::new(log, self.clock()), log_level: level, ..self }
+    }
+
+    /// Tells somebody about some decisions.
+    pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
+        Self { observer: Some(observer), ..self }
+    }
+
+    /// All metrics, as they are now.
+    pub fn families(&self) -> Vec<Family> {
+        self.metrics.families(self)
+    }
+
+    /// When counting began.
+    pub const fn began(&self) -> Wall {
+        self.metrics.began()
     }
 
     /// Puts other rules in force. What was killed stays killed.
@@ -192,10 +211,24 @@ impl Service {
         let began = (timed > 0).then(|| self.clock().now());
         let ruling = self.engine.decide(request);
         if let Some(began) = began {
-            self.metrics.decided_in(self.clock().now().since(began), timed);
+            let took = self.clock().now().since(began);
+            self.metrics.decided_in(took, timed);
+            self.tell(door, &ruling, took);
         }
         self.decided(door, request, &ruling);
         ruling
+    }
+
+    fn tell(&self, door: Name, ruling: &Ruling, took: Duration) {
+        let Some(observer) = &self.observer else { return };
+        observer.decided(&Decided {
+            door: door.as_str(),
+            rule: ruling.rule(),
+            is_allowed: ruling.is_allowed(),
+            version: ruling.version(),
+            at: self.clock().wall(),
+            took,
+        });
     }
 
     /// Counts a decision, and writes about a denial now and then.

@@ -5,6 +5,11 @@ mod example;
 mod logging;
 mod notify;
 mod open_files;
+#[cfg(feature = "otel")]
+mod otel;
+#[cfg(not(feature = "otel"))]
+#[path = "no_otel.rs"]
+mod otel;
 mod reload;
 mod settings;
 
@@ -19,6 +24,7 @@ use crate::files;
 use crate::flags::{Init, Serve};
 use crate::print;
 use crate::serve::notify::Notifier;
+use crate::serve::otel::Telemetry;
 use crate::serve::reload::Reload;
 
 /// Serves until it is told to end.
@@ -31,7 +37,12 @@ pub(crate) fn run(flags: &Serve) -> Result<Ending, Error> {
         Some(watched) => watched.load().map_err(|error| Error::Load { error })?,
         None => starter()?,
     };
-    let service = Arc::new(Service::new(rules, config.keys)?.logging(&config.log, level));
+    let mut service = Service::new(rules, config.keys)?.logging(&config.log, level);
+    let telemetry = Telemetry::new()?;
+    if let Some(telemetry) = &telemetry {
+        service = telemetry.observe(service);
+    }
+    let service = Arc::new(service);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(Error::System)?.block_on(async {
         // Whoever reads that it serves may tell it to end.
@@ -46,13 +57,25 @@ pub(crate) fn run(flags: &Serve) -> Result<Ending, Error> {
             _ = interrupt.recv() => {}
             () = reload.run(&mut hangup) => {}
             () = notifier.watch(&doors, &service) => {}
+            () = report(telemetry.as_ref(), &service) => {}
             () = service.ending() => {}
         }
         tracing::info!("ending: answering whoever has asked");
         notifier.stopping(config.drain.delay + config.drain.timeout);
         doors.drain().await;
+        if let Some(telemetry) = &telemetry {
+            telemetry.end(&service).await;
+        }
         Ok(Ending::Good)
     })
+}
+
+/// Sends telemetry to whoever collects it. Does not end.
+async fn report(telemetry: Option<&Telemetry>, service: &Service) {
+    match telemetry {
+        Some(telemetry) => telemetry.run(service).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Writes a rule file to start from.

@@ -23,6 +23,8 @@ mod life;
 mod metrics;
 mod nginx;
 mod notify;
+#[cfg(feature = "otel")]
+mod otel;
 mod prometheus;
 mod push;
 mod resp;

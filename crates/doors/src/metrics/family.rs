@@ -7,27 +7,34 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, 
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-use super::histogram::Histogram;
+use super::histogram::Timings;
 
-/// Metrics of one name.
-#[derive(Debug)]
-pub(super) struct Family {
-    /// Without `tollgate_`, unless it is one that all programs have.
-    pub(super) name: &'static str,
-    pub(super) help: &'static str,
-    pub(super) samples: Samples,
+/// Metrics of one name, as they are now.
+#[derive(Clone, Debug)]
+pub struct Family {
+    /// What they are called, without what kinds of metrics have at their end, such as `_total`.
+    pub name: &'static str,
+    /// What they say.
+    pub help: &'static str,
+    /// One for each set of labels.
+    pub samples: Samples,
 }
 
-#[derive(Debug)]
-pub(super) enum Samples {
+/// The metrics of a family.
+#[derive(Clone, Debug)]
+pub enum Samples {
+    /// Counts that only rise, but for a restart.
     Counter(Vec<(Labels, u64)>),
+    /// Values that rise and fall.
     Gauge(Vec<(Labels, f64)>),
-    Histogram(Vec<(Labels, Histogram)>),
+    /// How long something took.
+    Histogram(Vec<(Labels, Timings)>),
     /// What there is to say is in the labels.
     Info(Labels),
 }
 
-pub(super) type Labels = Vec<(&'static str, String)>;
+/// Names and values that tell metrics of a family apart.
+pub type Labels = Vec<(&'static str, String)>;
 
 /// All families as one text. Values of labels are escaped, whatever they are.
 pub(super) fn write(families: Vec<Family>) -> String {

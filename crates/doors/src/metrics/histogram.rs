@@ -12,14 +12,16 @@ pub(super) struct Buckets {
     nanos: AtomicU64,
 }
 
-/// A histogram as Prometheus has it.
-#[derive(Debug)]
-pub(super) struct Histogram {
-    /// In seconds.
-    pub(super) sum: f64,
-    pub(super) count: u64,
-    /// The upper bound of each bucket in seconds, and how many fell into it and no lower one.
-    pub(super) buckets: Vec<(f64, u64)>,
+/// How long something took, in all and in buckets.
+#[derive(Clone, Debug)]
+pub struct Timings {
+    /// All of it, in seconds.
+    pub sum: f64,
+    /// How often.
+    pub count: u64,
+    /// The upper bound of each bucket in seconds, and how many fell into it and no lower one. The
+    /// last bound is infinite.
+    pub buckets: Vec<(f64, u64)>,
 }
 
 impl Buckets {
@@ -33,7 +35,7 @@ impl Buckets {
     }
 }
 
-impl Histogram {
+impl Timings {
     /// What all threads have measured.
     pub(super) fn of<'a, T: 'a>(
         shards: impl IntoIterator<Item = &'a T, IntoIter: Clone>,
@@ -84,7 +86,7 @@ mod tests {
         for micros in [0, 1, 2, 3, 1_000_000, 1_000_001] {
             buckets.add(Writer::here(), Duration::from_micros(micros), 1);
         }
-        let histogram = Histogram::of([&buckets], |it| it);
+        let histogram = Timings::of([&buckets], |it| it);
         let filled: Vec<_> = histogram.buckets.iter().filter(|(_, count)| *count > 0).collect();
         assert_eq!(filled, [&(1e-6, 2), &(2e-6, 1), &(5e-6, 1), &(1.0, 1), &(f64::INFINITY, 1)]);
         assert_eq!(histogram.count, 6);

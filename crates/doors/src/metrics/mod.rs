@@ -22,6 +22,8 @@ use crate::metrics::series::Series;
 use crate::metrics::shard::{SHARDS, Writer};
 use crate::tickets::Tickets;
 
+pub use crate::metrics::family::{Family, Labels, Samples};
+pub use crate::metrics::histogram::Timings;
 pub(crate) use crate::metrics::shard::Tally;
 
 /// What is counted about decisions and doors.
@@ -70,6 +72,11 @@ impl Metrics {
             last_swap: AtomicU64::new(now.as_unix_nanos()),
             began: now,
         }
+    }
+
+    /// When counting began.
+    pub(crate) const fn began(&self) -> Wall {
+        self.began
     }
 
     /// Counts a decision.

@@ -8,7 +8,7 @@ use tollgate::Stats;
 
 use super::Metrics;
 use super::family::{self, Family, Labels, Samples};
-use super::histogram::Histogram;
+use super::histogram::Timings;
 use super::series::{MOST_RULES, OUTCOMES, Series};
 use super::shard;
 use crate::door::{Name, Places};
@@ -19,6 +19,11 @@ use crate::switches::Killed;
 impl Metrics {
     /// All of it, as Prometheus reads it.
     pub(crate) fn text(&self, service: &Service) -> String {
+        family::write(self.families(service))
+    }
+
+    /// All of it.
+    pub(crate) fn families(&self, service: &Service) -> Vec<Family> {
         let series = self.series.load_full();
         let mut families = self.of_decisions(&series);
         families.extend(self.of_doors());
@@ -28,7 +33,7 @@ impl Metrics {
         families.extend(of_held(service.held()));
         families.push(of_heaviest(service, &series));
         families.extend(self.of_process(service));
-        family::write(families)
+        families
     }
 
     fn of_decisions(&self, series: &Series) -> Vec<Family> {
@@ -57,7 +62,7 @@ impl Metrics {
                 by_rule.push((labels, total));
             }
         }
-        let deciding = Histogram::of(&*self.shards, |shard| &shard.deciding);
+        let deciding = Timings::of(&*self.shards, |shard| &shard.deciding);
         vec![
             counter("tollgate_decisions", "Requests decided, by door and outcome.", by_door),
             counter(
@@ -86,7 +91,7 @@ impl Metrics {
         };
         let refused = open().map(|(door, places)| (of_door(door, None), places.refused()));
         let serving = open().map(|(door, _)| {
-            let histogram = Histogram::of(&*self.shards, |shard| &shard.serving[door as usize]);
+            let histogram = Timings::of(&*self.shards, |shard| &shard.serving[door as usize]);
             (of_door(door, None), histogram)
         });
         let wrong = [Name::Resp, Name::Admin].map(|door| {
@@ -320,7 +325,7 @@ const fn gauge(name: &'static str, help: &'static str, of: Vec<(Labels, f64)>) -
     Family { name, help, samples: Samples::Gauge(of) }
 }
 
-const fn histogram(name: &'static str, help: &'static str, of: Vec<(Labels, Histogram)>) -> Family {
+const fn histogram(name: &'static str, help: &'static str, of: Vec<(Labels, Timings)>) -> Family {
     Family { name, help, samples: Samples::Histogram(of) }
 }
 
