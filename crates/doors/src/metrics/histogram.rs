@@ -97,7 +97,7 @@ mod tests {
     fn several_of_one_length_count_as_so_many() {
         let buckets = Buckets::default();
         buckets.add(Writer::here(), Duration::from_millis(2), 3);
-        let histogram = Histogram::of([&buckets], |it| it);
+        let histogram = Timings::of([&buckets], |it| it);
         assert_eq!(histogram.count, 3);
         assert!((histogram.sum - 0.006).abs() < 1e-9, "{}", histogram.sum);
     }

@@ -159,7 +159,7 @@ fn decisions_that_come_together_are_timed_as_often_as_others() {
     let asks = [Ask { key: &b"a"[..], quota: "1/h".parse().unwrap(), cost: 1 }; 32];
     let mut throttled = 0;
     for _ in 0..10 {
-        service.throttle(&asks, |answer| throttled += usize::from(answer.is_ok()));
+        service.throttle(Name::Resp, &asks, |answer| throttled += usize::from(answer.is_ok()));
     }
     let text = text(&service);
     assert_eq!(value(&text, "tollgate_decision_seconds_count"), Some(10.0), "of 640\n{text}");
