@@ -52,9 +52,11 @@ impl Http {
         };
         let ticket = self.ticket(&ruling, intent, now);
         let words = self.answers.words(&ruling);
-        let mut text = Vec::with_capacity(ROOM);
-        told::write(&ruling, ticket, words.problem().as_deref(), &mut text);
-        let answer = words.detailed(text.into());
+        let answer = words.detailed(|problem| {
+            let mut text = Vec::with_capacity(ROOM);
+            told::write(&ruling, ticket, problem, &mut text);
+            text.into()
+        });
         drop(words);
         self.keep(ruling, ticket, &request);
         Ok(answer)

@@ -42,21 +42,16 @@ impl Words<'_> {
         answer(StatusCode::FORBIDDEN, self.headers_of(&denial, None), Bytes::new())
     }
 
-    /// The answer for programs, whose body says more than the problem that a denial is.
-    pub(crate) fn detailed(&self, body: Bytes) -> Answer {
-        match self.denial() {
-            Some(denial) => {
-                let headers = self.headers_of(&denial, Some(PROBLEM_JSON));
-                answer(denial.terms.status, headers, body)
-            }
-            None => answer(StatusCode::OK, with_content_type(self.headers(), Some(JSON)), body),
-        }
-    }
-
-    /// The problem that a denial is, as an object of JSON.
-    pub(crate) fn problem(&self) -> Option<Bytes> {
-        let Denial { terms, retry, filling, names, .. } = self.denial()?;
-        Some(terms.problem_of(retry, filling, names.as_deref()))
+    /// The answer for programs, whose body says more than the problem that a denial is: `body` is
+    /// given that, as an object of JSON, and makes the whole of it.
+    pub(crate) fn detailed(&self, body: impl FnOnce(Option<&[u8]>) -> Bytes) -> Answer {
+        let Some(denial) = self.denial() else {
+            let headers = with_content_type(self.headers(), Some(JSON));
+            return answer(StatusCode::OK, headers, body(None));
+        };
+        let Denial { terms, retry, filling, names, .. } = &denial;
+        let body = body(Some(&terms.problem_of(*retry, *filling, names.as_deref())));
+        answer(terms.status, self.headers_of(&denial, Some(PROBLEM_JSON)), body)
     }
 
     /// What there is to say about a denial; `None` if nobody denied it.
