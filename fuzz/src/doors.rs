@@ -56,6 +56,8 @@ pub fn http_head(bytes: &[u8]) {
 pub fn forward_auth(bytes: &[u8]) {
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let Some(Ok(target)) = lines.next().map(std::str::from_utf8) else { return };
+    // What stands behind that is never sent, and not looked at if somebody does.
+    let target = target.split('#').next().unwrap_or_default();
     let header = |line| {
         let colon = <[u8]>::iter(line).position(|byte| *byte == b':')?;
         let name = std::str::from_utf8(&line[..colon]).ok()?;

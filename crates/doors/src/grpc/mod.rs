@@ -199,9 +199,8 @@ impl Asking {
         message: Bytes,
         act: impl FnOnce(&Self, Q) -> Told<A>,
     ) -> Told<Bytes> {
-        let message = Q::decode(message).map_err(|error| {
-            Refusal::invalid(format!("the message cannot be read: {error}"))
-        })?;
+        let message = Q::decode(message)
+            .map_err(|error| Refusal::invalid(format!("the message cannot be read: {error}")))?;
         let (answer, delay) = act(self, message)?;
         Ok((frame::framed(&answer), delay))
     }

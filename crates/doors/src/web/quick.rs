@@ -80,10 +80,7 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
             }
             let (path, body) = match Head::read(bytes) {
                 Head::Post { path, body } => (path, body),
-                Head::Partial if bytes.len() < AT_ONCE => {
-                    self.requests.owes(Owed::Rest);
-                    return Step::More;
-                }
+                Head::Partial if bytes.len() < AT_ONCE => return Step::More,
                 Head::Partial | Head::Other => return Step::Hyper,
             };
             let end = body.end;
@@ -100,6 +97,10 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
 
     /// Reads more; nothing at the end of the connection, and when it is to end.
     async fn read(&mut self) -> io::Result<usize> {
+        // Not before: until now it may have had answers to take.
+        if !self.begun.unread().is_empty() {
+            self.requests.owes(Owed::Rest);
+        }
         poll_fn(|context| match self.requests.is_ending() {
             true => Poll::Ready(Ok(0)),
             false => self.begun.poll_more(context),
@@ -166,3 +167,87 @@ const AT_ONCE: usize = 16 << 10;
 
 /// What a connection keeps for its answers.
 const KEPT: usize = 2048;
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::sync::Arc;
+
+    use http::{Request, Response};
+    use hyper::body::Incoming;
+    use socket2::SockRef;
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::UnixStream;
+    use tollgate::RuleSet;
+
+    use super::*;
+    use crate::connection::Peer;
+    use crate::door::Name;
+    use crate::held::Held;
+    use crate::service::Service;
+    use crate::web::Plain;
+
+    /// Gives long answers, but not so long that what stands behind them is left for later.
+    struct Long(Arc<Service>);
+
+    impl Site for Long {
+        const NAME: Name = Name::Http;
+        type Body = Plain;
+
+        fn service(&self) -> &Arc<Service> {
+            &self.0
+        }
+
+        async fn answer(&self, _: Request<Incoming>, _: Peer) -> Answer {
+            Response::default()
+        }
+
+        fn quick(&self, _: &str, _: &[u8]) -> Option<Answer> {
+            Some(Response::new(Bytes::from(vec![b'a'; LENGTH]).into()))
+        }
+    }
+
+    const LENGTH: usize = AT_ONCE - 1024;
+
+    /// What comes of something while a connection goes on.
+    async fn beside<T>(
+        run: Pin<&mut impl Future<Output = Next>>,
+        other: impl Future<Output = T>,
+    ) -> T {
+        tokio::select! {
+            biased;
+            _ = run => panic!("it goes on"),
+            it = other => it,
+        }
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn half_a_request_behind_an_answer_that_was_not_taken_is_owed() {
+        let service = Arc::new(Service::new(RuleSet::parse("rules: []").unwrap(), 64).unwrap());
+        let (mut client, server) = UnixStream::pair().unwrap();
+        // The system takes less than an answer at once.
+        SockRef::from(&server).set_send_buffer_size(4096).unwrap();
+        let requests = Requests::default();
+        let held = Held::nothing(Arc::clone(service.held()));
+        let mut begun = Begun::new(server, requests.clone(), held);
+        let site = Long(Arc::clone(&service));
+        let quick = Quick { site: &site, begun: &mut begun, requests: &requests };
+        let mut run = pin!(quick.run());
+        let asked = b"POST / HTTP/1.1\r\ncontent-length: 0\r\n\r\nPOST";
+        beside(run.as_mut(), client.write_all(asked)).await.unwrap();
+        let is_owed = async {
+            while !requests.is_owed() {
+                tokio::task::yield_now().await;
+            }
+        };
+        beside(run.as_mut(), is_owed).await;
+        let mut told = vec![0; LENGTH];
+        beside(run.as_mut(), client.read_exact(&mut told)).await.unwrap();
+        // As many bytes as stood before the body are left.
+        let head = told.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+        beside(run.as_mut(), client.read_exact(&mut told[..head])).await.unwrap();
+        assert!(requests.is_owed(), "to send the rest");
+        requests.taken();
+        assert!(requests.is_owed(), "and nothing else");
+    }
+}

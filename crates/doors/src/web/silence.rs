@@ -92,7 +92,7 @@ impl Requests {
 
     /// Whether it is the client that has to do something next. While a request is under way, it is
     /// not.
-    fn is_owed(&self) -> bool {
+    pub(super) fn is_owed(&self) -> bool {
         !self.is_under_way() && self.0.owed.load(Ordering::Relaxed) != Owed::Nothing as u8
     }
 

@@ -142,7 +142,10 @@ descriptors:
   - { key: a, descriptors: [{ key: b, value: y, rate_limit: { unit: day, requests_per_unit: 2 } }] }
 ";
     let (yaml, _) = imported(ImportKind::Envoy, text);
-    assert!(yaml.contains("when: '!(has(descriptor.a) && descriptor.a.startsWith(\"x\"))'"), "{yaml}");
+    assert!(
+        yaml.contains("when: '!(has(descriptor.a) && descriptor.a.startsWith(\"x\"))'"),
+        "{yaml}"
+    );
 }
 
 #[test]

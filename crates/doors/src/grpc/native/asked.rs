@@ -76,7 +76,8 @@ impl<'a> Asked<'a> {
             let message = format!("there are more than {MOST} attributes or headers");
             return Err(Refusal::invalid(message));
         }
-        if let Some((name, _)) = self.attributes.iter().find(|(name, _)| !Attribute::is_given(name)) {
+        if let Some((name, _)) = self.attributes.iter().find(|(name, _)| !Attribute::is_given(name))
+        {
             return Err(unknown(name));
         }
         if self.cost.is_some_and(|cost| cost > MOST_COST) {

@@ -70,10 +70,13 @@ impl Asking {
         };
         if checks.iter().any(|check| check.peek) {
             for (at, (check, request)) in checks.iter().zip(&requests).enumerate() {
-                tell(at, match check.peek {
-                    true => self.service.peek(request),
-                    false => self.service.check(Name::Grpc, request),
-                });
+                tell(
+                    at,
+                    match check.peek {
+                        true => self.service.peek(request),
+                        false => self.service.check(Name::Grpc, request),
+                    },
+                );
             }
         } else {
             self.service.check_batch(Name::Grpc, &requests, tell);

@@ -1,7 +1,7 @@
 //! What is said about a ruling, as a message.
 
-use tollgate::{Decision, RuleDecision, Ruling};
 use prost::Message as _;
+use tollgate::{Decision, RuleDecision, Ruling};
 use tollgate_proto::tollgate::v1::{self as proto, CheckResponse};
 
 use crate::grpc::native::asked::Asked;
@@ -27,11 +27,7 @@ pub(super) fn write(ruling: &Ruling, ticket: Option<Ticket>, asked: &Asked<'_>, 
     put_number(to, 11, asked.id);
 }
 
-pub(super) fn answer(
-    ruling: &Ruling,
-    ticket: Option<Ticket>,
-    asked: &Asked<'_>,
-) -> CheckResponse {
+pub(super) fn answer(ruling: &Ruling, ticket: Option<Ticket>, asked: &Asked<'_>) -> CheckResponse {
     let decision = ruling.decision();
     CheckResponse {
         allowed: ruling.is_allowed(),

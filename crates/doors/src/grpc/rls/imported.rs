@@ -90,7 +90,8 @@ impl Level {
                 text += &format!("{pad}  value: '{value}'\n");
             }
             if let Some(limit) = limit {
-                text += &format!("{pad}  rate_limit: {{ unit: year, requests_per_unit: {limit} }}\n");
+                text +=
+                    &format!("{pad}  rate_limit: {{ unit: year, requests_per_unit: {limit} }}\n");
             }
             if !below.0.is_empty() {
                 text += &format!("{pad}  descriptors:\n{}", below.yaml(indent + 4));
