@@ -20,6 +20,6 @@ gzip --best --no-name "$generated/man"/*.1
 "$tollgate" completions zsh >"$generated/completions/_tollgate"
 "$tollgate" completions fish >"$generated/completions/tollgate.fish"
 
-# It says where the package is, in its last line.
-cargo deb --no-build --locked -p tollgate-cli --deb-revision "$revision" \
-    --output "$target/debian/" "$@" | tail -n 1
+# It says where the package is, in its last line. In `target/debian` it would remove older ones.
+cargo deb --no-build --strip --locked -p tollgate-cli --deb-revision "$revision" \
+    --output "$target/packages/" "$@" | tail -n 1
