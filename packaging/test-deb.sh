@@ -137,7 +137,7 @@ serves() {
     local log="$root/tmp/log" process address try
     : >"$log"
     chroot --userspec=65534:65534 "$root" /usr/bin/tollgate serve \
-        --config /etc/tollgate/tollgate.toml --http off --forward-auth off --resp off \
+        --config /etc/tollgate/tollgate.toml --http off --forward-auth off --resp off --grpc off \
         --status 127.0.0.1:0 --admin 127.0.0.1:0 >"$log" 2>&1 &
     process=$!
     for ((try = 0; try < 600; try++)); do

@@ -57,7 +57,7 @@ fn what_the_image_holds_serves_and_is_healthy() {
     });
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
-    for door in ["--http", "--forward-auth", "--resp", "--status", "--admin"] {
+    for door in ["--http", "--forward-auth", "--resp", "--grpc", "--status", "--admin"] {
         command.args([door, "127.0.0.1:0"]);
     }
     let mut server = command.spawn().unwrap();
@@ -79,8 +79,9 @@ fn what_the_image_holds_serves_and_is_healthy() {
 fn doors_to_the_outside_are_those_that_are_exposed() {
     let config = Config::parse(&packaging("container.toml")).unwrap();
     config.check().unwrap();
-    let doors = [&config.http, &config.forward_auth, &config.resp, &config.status, &config.admin];
-    let outside = doors.into_iter().filter_map(|door| match door {
+    let inside = [&config.http, &config.forward_auth, &config.resp, &config.grpc];
+    let doors = inside.into_iter().chain([&config.status, &config.admin]);
+    let outside = doors.filter_map(|door| match door {
         Some(Address::Tcp(address)) if !address.ip().is_loopback() => Some(address.port()),
         _ => None,
     });

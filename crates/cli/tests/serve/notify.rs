@@ -28,7 +28,7 @@ impl Managed {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
         command.arg("serve").current_dir(&folder).args(["--rules", "rules.yaml"]);
         let mut doors = Vec::new();
-        for door in ["--http", "--forward-auth", "--resp", "--status", "--admin"] {
+        for door in ["--http", "--forward-auth", "--resp", "--admin", "--grpc", "--status"] {
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
             if !flags.contains(&door) {
                 command.args([door, &address.to_string()]);
@@ -37,7 +37,7 @@ impl Managed {
         }
         command.args(flags).envs(environment.iter().copied());
         let process = Process::start(command.env("NOTIFY_SOCKET", folder.path().join("notify")));
-        Self { socket, process, status: doors[3], doors, folder }
+        Self { socket, process, status: doors[5], doors, folder }
     }
 
     /// The next message, but for those that only say that it is alive.

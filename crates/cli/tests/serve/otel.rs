@@ -96,7 +96,7 @@ fn server(endpoint: &str, more: &[(&str, &str)]) -> (Process, SocketAddr) {
     command.arg("serve").arg("--rules").arg(&rules).args(["--http", &http.to_string()]);
     // Each thread looks at one decision in 64 of its own.
     command.args(["--threads", "1"]);
-    for door in ["--forward-auth", "--resp", "--status", "--admin"] {
+    for door in ["--forward-auth", "--resp", "--grpc", "--status", "--admin"] {
         command.args([door, "off"]);
     }
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint);

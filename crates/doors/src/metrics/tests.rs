@@ -54,6 +54,21 @@ fn every_rule_and_door_has_its_numbers() {
 }
 
 #[test]
+fn decisions_of_every_door_are_shown() {
+    let service = service(RULES);
+    for door in Name::ALL {
+        let _ = service.check(door, &Request::new("GET", "/"));
+    }
+    let text = text(&service);
+    // Nobody asks for a decision where the server is run from.
+    let asked = Name::ALL.into_iter().filter(|door| !matches!(door, Name::Admin | Name::Status));
+    for door in asked.map(Name::as_str) {
+        let sample = format!("tollgate_decisions_total{{door=\"{door}\",outcome=\"allowed\"}}");
+        assert_eq!(value(&text, &sample), Some(1.0), "{text}");
+    }
+}
+
+#[test]
 fn totals_go_on_when_rules_are_exchanged_and_rules_that_are_gone_leave() {
     let service = service(RULES);
     ask(&service, 5);
