@@ -186,7 +186,7 @@ impl Asking {
     /// Answers a message with a message.
     fn answer(&self, method: Method, message: Bytes) -> Told<Bytes> {
         match method {
-            Method::ShouldRateLimit => self.act(message, Self::should_rate_limit),
+            Method::ShouldRateLimit => self.should_rate_limit(&message),
             Method::Authorize => self.act(message, Self::authorize),
             Method::Check => self.act(message, Self::check),
             Method::CheckBatch => self.check_batch(&message).map(|answer| (answer, Duration::ZERO)),

@@ -124,10 +124,16 @@ pub(super) fn put_some(to: &mut Vec<u8>, field: u8, number: Option<u64>) {
 /// Writes a text that is not there if it is empty.
 #[inline]
 pub(super) fn put_text(to: &mut Vec<u8>, field: u8, text: &str) {
-    if !text.is_empty() {
+    put_bytes(to, field, text.as_bytes());
+}
+
+/// The same for bytes that are no text.
+#[inline]
+pub(super) fn put_bytes(to: &mut Vec<u8>, field: u8, bytes: &[u8]) {
+    if !bytes.is_empty() {
         to.push(field << 3 | 2);
-        put_varint(to, text.len() as u64);
-        to.extend_from_slice(text.as_bytes());
+        put_varint(to, bytes.len() as u64);
+        to.extend_from_slice(bytes);
     }
 }
 

@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, HeaderMap};
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use smallvec::SmallVec;
 use tollgate::Decision;
 
-use crate::respond::words::{Words, enforced, seconds, stricter};
-use crate::web;
+use crate::respond::words::{Headers, Words, enforced, seconds, stricter};
+use crate::web::{self, Answer};
 
 /// How a request stands with the limits of its rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +33,17 @@ pub(crate) enum Standing<'w> {
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) status: StatusCode,
-    pub(crate) headers: HeaderMap,
+    pub(crate) headers: List,
     pub(crate) body: Bytes,
+}
+
+/// Headers in order, of which most are few.
+pub(crate) type List = SmallVec<[(HeaderName, HeaderValue); 8]>;
+
+impl Headers for List {
+    fn put(&mut self, name: HeaderName, value: HeaderValue) {
+        self.push((name, value));
+    }
 }
 
 impl Words<'_> {
@@ -59,12 +69,21 @@ impl Words<'_> {
 
     /// All that the client is told, whether it passes or not.
     pub(crate) fn message(&self) -> Message {
-        let answer = match self.ruling.is_allowed() {
-            true => self.allowed(),
-            false => self.denied(),
-        };
+        if self.ruling.is_allowed() {
+            // Of these there are many, and a map is made for looking things up.
+            let mut headers = List::new();
+            self.write(&mut headers);
+            return Message { status: StatusCode::OK, headers, body: Bytes::new() };
+        }
+        self.denied().into()
+    }
+}
+
+impl From<Answer> for Message {
+    fn from(answer: Answer) -> Self {
         let (head, body) = answer.into_parts();
-        Message { status: head.status, headers: head.headers, body: web::at_once(body) }
+        let headers = head.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
+        Self { status: head.status, headers: headers.collect(), body: web::at_once(body) }
     }
 }
 
@@ -77,8 +96,7 @@ impl Message {
             let wait = seconds(wait).max(1);
             answer.headers_mut().insert(http::header::RETRY_AFTER, wait.into());
         }
-        let (head, body) = answer.into_parts();
-        Self { status: head.status, headers: head.headers, body: web::at_once(body) }
+        answer.into()
     }
 
     /// Whether it is text.
@@ -89,7 +107,7 @@ impl Message {
     /// Its headers. Those about a body are left out if there is none.
     pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let told = self.headers.iter();
-        let told = told.filter(|(name, _)| **name != CONTENT_TYPE || !self.body.is_empty());
+        let told = told.filter(|(name, _)| *name != CONTENT_TYPE || !self.body.is_empty());
         told.map(|(name, value)| (name.as_str(), value.as_bytes()))
     }
 }

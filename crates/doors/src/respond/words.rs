@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arc_swap::Guard;
 use http::Response;
-use http::header::{CACHE_CONTROL, HeaderMap, RETRY_AFTER};
+use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use http_body_util::Full;
 use tollgate::{Decision, Mode, Retry, RuleDecision, Ruling, Wall};
 use tollgate_rules::HeaderStyle;
@@ -33,6 +33,18 @@ pub(crate) struct Words<'a> {
     reset: ResetStyle,
     now: Wall,
     pub(super) again: Again,
+}
+
+/// Where headers are written to.
+pub(crate) trait Headers {
+    /// There is only one of this name.
+    fn put(&mut self, name: HeaderName, value: HeaderValue);
+}
+
+impl Headers for HeaderMap {
+    fn put(&mut self, name: HeaderName, value: HeaderValue) {
+        self.insert(name, value);
+    }
 }
 
 /// When whoever is denied may come again.
@@ -76,12 +88,12 @@ impl<'a> Words<'a> {
 
     /// Adds the headers of this answer: about limits, and if it is a denial, also about when to come
     /// again and that it must not be kept.
-    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+    pub(crate) fn write(&self, headers: &mut impl Headers) {
         let mut values = Values::new();
         if self.again != Again::Allowed {
-            headers.insert(CACHE_CONTROL, NO_STORE);
+            headers.put(CACHE_CONTROL, NO_STORE);
             if let Some(seconds) = self.retry_after() {
-                headers.insert(RETRY_AFTER, values.number(seconds));
+                headers.put(RETRY_AFTER, values.number(seconds));
             }
         }
         self.write_standard(headers, &mut values);
@@ -103,7 +115,7 @@ impl<'a> Words<'a> {
     }
 
     /// `RateLimit` and `RateLimit-Policy`.
-    fn write_standard(&self, headers: &mut HeaderMap, values: &mut Values) {
+    fn write_standard(&self, headers: &mut impl Headers, values: &mut Values) {
         let wanted = || {
             let told = self.told().filter(|each| wants(each).standard);
             // Beside a denial, a rule that allows would only take room: its time may even be later
@@ -122,7 +134,7 @@ impl<'a> Words<'a> {
                 values.take()
             }
         };
-        headers.insert(fields::RATELIMIT_POLICY, policy);
+        headers.put(fields::RATELIMIT_POLICY, policy);
         for each in wanted() {
             let decision = each.decision();
             let time = match (self.again, decision.retry()) {
@@ -134,22 +146,22 @@ impl<'a> Words<'a> {
             let name = &self.terms.of(&each).name;
             values.add_left(name, decision.remaining(), time.map(seconds));
         }
-        headers.insert(fields::RATELIMIT, values.take());
+        headers.put(fields::RATELIMIT, values.take());
     }
 
     /// `X-RateLimit-Limit` and those that go with it.
-    fn write_legacy(&self, headers: &mut HeaderMap, values: &mut Values) {
+    fn write_legacy(&self, headers: &mut impl Headers, values: &mut Values) {
         let wanted = self.told().filter(|each| wants(each).legacy);
         let Some(each) = wanted.reduce(stricter) else { return };
         let decision = each.decision();
         let (limit, remaining) = (decision.limit(), decision.remaining());
-        headers.insert(fields::X_LIMIT, values.number(limit));
-        headers.insert(fields::X_REMAINING, values.number(remaining));
+        headers.put(fields::X_LIMIT, values.number(limit));
+        headers.put(fields::X_REMAINING, values.number(remaining));
         if wants(&each).used {
             let used = limit.saturating_sub(remaining);
-            headers.insert(fields::X_USED, values.number(used));
+            headers.put(fields::X_USED, values.number(used));
         }
-        headers.insert(fields::X_RESET, values.number(self.reset_of(&decision)));
+        headers.put(fields::X_RESET, values.number(self.reset_of(&decision)));
     }
 
     /// What `X-RateLimit-Reset` says. It is not before the time at which a denied request would

@@ -46,27 +46,29 @@ enum Intent {
 }
 
 /// A descriptor, ready to be decided about.
-struct Part<'a> {
-    described: &'a Described<'a>,
+struct Part<'a, 'd> {
+    described: &'a Described<'d>,
     request: Request<'a>,
     own: Option<Own>,
 }
 
 impl Asking {
+    /// The usual case: one descriptor that spends something, and leaves the limit to rules.
+    pub(super) fn decide_single(&self, one: &Described<'_>) -> Decided {
+        let attributes = one.attributes();
+        let request = one.request(&attributes);
+        let ruling = self.service.check(Name::Grpc, &request);
+        self.and_charge(ruling, &request)
+    }
+
     pub(super) fn decide(&self, all: &[Described<'_>]) -> Result<Vec<Decided>, Refusal> {
         let attributes: Vec<Attributes<'_>> = all.iter().map(Described::attributes).collect();
-        let mut parts = Vec::with_capacity(all.len());
-        for (described, attributes) in all.iter().zip(&attributes) {
-            let request = described.request(attributes);
-            parts.push(Part { described, request, own: described.own()? });
-        }
-        if let [part] = &*parts
-            && part.own.is_none()
-            && part.described.hits > 0
-        {
-            let ruling = self.service.check(Name::Grpc, &part.request);
-            return Ok(vec![self.and_charge(ruling, &part.request)]);
-        }
+        let parts = all.iter().zip(&attributes).map(|(described, attributes)| Part {
+            described,
+            request: described.request(attributes),
+            own: described.own,
+        });
+        let parts: Vec<_> = parts.collect();
         match self.service.rules().descriptors() {
             Descriptors::Together => self.decide_together(&parts),
             Descriptors::Each => parts.iter().map(|part| self.decide_one(part)).collect(),
@@ -74,8 +76,8 @@ impl Asking {
     }
 
     /// All or nothing.
-    fn decide_together(&self, parts: &[Part<'_>]) -> Result<Vec<Decided>, Refusal> {
-        let is_asked = |part: &&Part<'_>| part.own.is_none() && part.described.hits > 0;
+    fn decide_together(&self, parts: &[Part<'_, '_>]) -> Result<Vec<Decided>, Refusal> {
+        let is_asked = |part: &&Part<'_, '_>| part.own.is_none() && part.described.hits > 0;
         // Limits that came with descriptors, and those that only look, are looked at first.
         let mut decided = Vec::with_capacity(parts.len());
         for part in parts {
@@ -97,7 +99,7 @@ impl Asking {
                 decided[at] = Some(Decided::ByRules(ruling));
             }
         });
-        let finish = |(each, part): (Option<Decided>, &Part<'_>)| match each {
+        let finish = |(each, part): (Option<Decided>, &Part<'_, '_>)| match each {
             Some(Decided::ByOwn(..)) if all_allowed && part.described.hits > 0 => {
                 self.own(part, Intent::Spend)
             }
@@ -108,7 +110,7 @@ impl Asking {
     }
 
     /// On its own.
-    fn decide_one(&self, part: &Part<'_>) -> Result<Decided, Refusal> {
+    fn decide_one(&self, part: &Part<'_, '_>) -> Result<Decided, Refusal> {
         match (part.own.is_some(), part.described.hits) {
             (_, 0) => self.look(part),
             (true, _) => self.own(part, Intent::Spend),
@@ -122,9 +124,11 @@ impl Asking {
     /// Where each descriptor is on its own, one that is over its limit takes what was left: so
     /// counts the service that this is compatible with.
     fn and_charge(&self, ruling: Ruling, request: &Request<'_>) -> Decided {
+        if ruling.is_allowed() {
+            return Decided::ByRules(ruling);
+        }
         let left = ruling.decision().remaining();
-        if ruling.is_allowed() || left == 0 || ruling.rules().descriptors() == Descriptors::Together
-        {
+        if left == 0 || ruling.rules().descriptors() == Descriptors::Together {
             return Decided::ByRules(ruling);
         }
         let rest = request.cost(left);
@@ -134,7 +138,7 @@ impl Asking {
     }
 
     /// What would be decided. Whoever spends nothing is told whether there is anything left.
-    fn look(&self, part: &Part<'_>) -> Result<Decided, Refusal> {
+    fn look(&self, part: &Part<'_, '_>) -> Result<Decided, Refusal> {
         match part.own {
             Some(_) => self.own(part, Intent::Look),
             None => {
@@ -145,7 +149,7 @@ impl Asking {
     }
 
     /// By the limit that came with the descriptor.
-    fn own(&self, part: &Part<'_>, intent: Intent) -> Result<Decided, Refusal> {
+    fn own(&self, part: &Part<'_, '_>, intent: Intent) -> Result<Decided, Refusal> {
         let Some(own) = part.own else { return self.look(part) };
         let Some(quota) = own.quota else {
             let never = Decision::deny(own.requests.into(), 0, Duration::ZERO, Retry::Never);

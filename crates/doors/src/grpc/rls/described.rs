@@ -2,22 +2,29 @@
 
 use smallvec::SmallVec;
 use tollgate::{Period, Quota, Request, Unit};
-use tollgate_proto::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
-use tollgate_proto::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::RateLimitOverride;
 use tollgate_proto::envoy::r#type::v3::RateLimitUnit;
 
-use crate::grpc::frame::Refusal;
+use crate::grpc::frame::{Code, Refusal};
+use crate::grpc::wire::{self, Fields};
+
+/// What Envoy asks about: a `RateLimitRequest`, read where it stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Asked<'a> {
+    pub(super) descriptors: SmallVec<[Described<'a>; 2]>,
+}
 
 /// A descriptor as rules see it: `domain` as it is, each entry as `descriptor.KEY`, and the keys of
 /// all of them in order as `descriptor_keys`.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Described<'a> {
     domain: &'a str,
-    descriptor: &'a RateLimitDescriptor,
+    entries: SmallVec<[(&'a str, &'a str); 4]>,
     /// The names of all attributes behind one another, and at the end the keys.
     names: String,
     /// What it spends; 0 looks.
     pub(super) hits: u64,
+    /// The limit that came with it.
+    pub(super) own: Option<Own>,
 }
 
 /// Attributes, as a [`Request`] wants them.
@@ -32,49 +39,65 @@ pub(super) struct Own {
     pub(super) seconds: u64,
 }
 
+impl<'a> Asked<'a> {
+    /// Reads a message with at most so many descriptors.
+    pub(super) fn read(message: &'a [u8], most: usize) -> Result<Self, Refusal> {
+        let (mut domain, mut hits, mut fields) = ("", 1, Fields::of(message));
+        let mut parts = SmallVec::<[&[u8]; 2]>::new();
+        while let Some((number, value)) = fields.next()? {
+            match number {
+                1 => domain = value.text()?,
+                2 => parts.push(value.bytes()?),
+                // It has 32 bits.
+                3 => hits = value.number()? & u64::from(u32::MAX),
+                _ => {}
+            }
+        }
+        if domain.is_empty() {
+            return Err(Refusal::invalid("the domain is empty: Envoy has it in its configuration"));
+        }
+        if parts.is_empty() {
+            return Err(Refusal::invalid("there are no descriptors: there is nothing to decide"));
+        }
+        if parts.len() > most {
+            let message = format!("there are {} descriptors, and {most} are the most", parts.len());
+            return Err(Refusal::new(Code::ResourceExhausted, message));
+        }
+        let descriptors = parts.iter().map(|part| Described::read(domain, part, hits));
+        Ok(Self { descriptors: descriptors.collect::<Result<_, _>>()? })
+    }
+}
+
 impl<'a> Described<'a> {
-    /// A descriptor that spends so many hits, unless it says so itself.
-    pub(super) fn new(
-        domain: &'a str,
-        descriptor: &'a RateLimitDescriptor,
-        hits: u64,
-    ) -> Result<Self, Refusal> {
-        let entries = &descriptor.entries;
+    /// Reads a descriptor that spends so many hits, unless it says so itself.
+    fn read(domain: &'a str, message: &'a [u8], mut hits: u64) -> Result<Self, Refusal> {
+        let (mut entries, mut own, mut fields) = (SmallVec::new(), None, Fields::of(message));
+        while let Some((number, value)) = fields.next()? {
+            match number {
+                1 => entries.push(wire::pair(value.bytes()?)?),
+                2 => own = Some(Own::read(value.bytes()?)?),
+                3 => hits = wrapped(value.bytes()?)?,
+                _ => {}
+            }
+        }
         if entries.len() > MOST_ENTRIES {
             let message = format!("a descriptor has more than {MOST_ENTRIES} entries");
             return Err(Refusal::invalid(message));
         }
-        let hits = descriptor.hits_addend.unwrap_or(hits);
         if hits > MOST_HITS {
             return Err(Refusal::invalid(format!("hits_addend is more than {MOST_HITS}")));
         }
-        let length: usize =
-            entries.iter().map(|entry| FAMILY.len() + 2 * entry.key.len() + 1).sum();
-        let mut names = String::with_capacity(length);
-        for entry in entries {
-            names.push_str(FAMILY);
-            names.push_str(&entry.key);
-        }
-        for (number, entry) in entries.iter().enumerate() {
-            if number > 0 {
-                names.push('/');
-            }
-            // A key must not look like two.
-            match entry.key.contains(['/', '%']) {
-                false => names.push_str(&entry.key),
-                true => names.push_str(&entry.key.replace('%', "%25").replace('/', "%2F")),
-            }
-        }
-        Ok(Self { domain, descriptor, names, hits })
+        let names = names(&entries);
+        Ok(Self { domain, entries, names, hits, own })
     }
 
     pub(super) fn attributes(&self) -> Attributes<'_> {
         let mut rest = &*self.names;
         let mut all = Attributes::new();
         all.push(("domain", self.domain));
-        for entry in &self.descriptor.entries {
-            let (name, behind) = rest.split_at(FAMILY.len() + entry.key.len());
-            all.push((name, &entry.value));
+        for (key, value) in &self.entries {
+            let (name, behind) = rest.split_at(FAMILY.len() + key.len());
+            all.push((name, value));
             rest = behind;
         }
         all.push(("descriptor_keys", rest));
@@ -86,11 +109,61 @@ impl<'a> Described<'a> {
         Request::new("GET", "/").attributes(attributes).cost(self.hits)
     }
 
-    /// The limit that came with it.
-    pub(super) fn own(&self) -> Result<Option<Own>, Refusal> {
-        let Some(RateLimitOverride { requests_per_unit, unit }) = self.descriptor.limit else {
-            return Ok(None);
-        };
+    /// Whose own limit it is: nobody else can have the same.
+    pub(super) fn key(&self) -> Vec<u8> {
+        let mut key = Vec::new();
+        let entries = self.entries.iter().flat_map(|(key, value)| [*key, *value]);
+        for text in [self.domain].into_iter().chain(entries) {
+            key.extend((text.len() as u64).to_le_bytes());
+            key.extend(text.as_bytes());
+        }
+        key
+    }
+}
+
+/// The names of the attributes that entries are, and behind them the keys of all.
+fn names(entries: &[(&str, &str)]) -> String {
+    let length: usize = entries.iter().map(|(key, _)| FAMILY.len() + 2 * key.len() + 1).sum();
+    let mut names = String::with_capacity(length);
+    for (key, _) in entries {
+        names.push_str(FAMILY);
+        names.push_str(key);
+    }
+    for (number, (key, _)) in entries.iter().enumerate() {
+        if number > 0 {
+            names.push('/');
+        }
+        // A key must not look like two.
+        match key.contains(['/', '%']) {
+            false => names.push_str(key),
+            true => names.push_str(&key.replace('%', "%25").replace('/', "%2F")),
+        }
+    }
+    names
+}
+
+/// A number in a message of its own.
+fn wrapped(message: &[u8]) -> Result<u64, Refusal> {
+    let (mut wrapped, mut fields) = (0, Fields::of(message));
+    while let Some((number, value)) = fields.next()? {
+        if number == 1 {
+            wrapped = value.number()?;
+        }
+    }
+    Ok(wrapped)
+}
+
+impl Own {
+    fn read(message: &[u8]) -> Result<Self, Refusal> {
+        let (mut requests, mut unit, mut fields) = (0, 0, Fields::of(message));
+        while let Some((number, value)) = fields.next()? {
+            match number {
+                // Both have 32 bits.
+                1 => requests = value.number()? as u32,
+                2 => unit = value.number()? as i32,
+                _ => {}
+            }
+        }
         let (unit, times, seconds) = match RateLimitUnit::try_from(unit) {
             Ok(RateLimitUnit::Second) => (Unit::Second, 1, 1),
             Ok(RateLimitUnit::Minute) => (Unit::Minute, 1, 60),
@@ -105,20 +178,8 @@ impl<'a> Described<'a> {
             }
         };
         let period = Period::new(times, unit);
-        let quota = period.and_then(|period| Quota::new(requests_per_unit.into(), period));
-        Ok(Some(Own { quota: quota.ok(), requests: requests_per_unit, seconds }))
-    }
-
-    /// Whose limit that is: nobody else can have the same.
-    pub(super) fn key(&self) -> Vec<u8> {
-        let mut key = Vec::new();
-        let entries = self.descriptor.entries.iter();
-        let entries = entries.flat_map(|entry| [&*entry.key, &*entry.value]);
-        for text in [self.domain].into_iter().chain(entries) {
-            key.extend((text.len() as u64).to_le_bytes());
-            key.extend(text.as_bytes());
-        }
-        key
+        let quota = period.and_then(|period| Quota::new(requests.into(), period));
+        Ok(Self { quota: quota.ok(), requests, seconds })
     }
 }
 

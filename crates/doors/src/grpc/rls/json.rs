@@ -3,6 +3,7 @@
 use ::http::StatusCode;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use prost::Message as _;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use tollgate::Timer as _;
@@ -15,7 +16,7 @@ use tollgate_proto::envoy::service::ratelimit::v3::rate_limit_response::{Code, r
 use tollgate_proto::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 use tollgate_proto::envoy::r#type::v3::RateLimitUnit;
 
-use crate::grpc::frame::Refusal;
+use crate::grpc::frame::{self, Refusal};
 use crate::grpc::{Asking, LONGEST_DELAY};
 use crate::respond;
 use crate::web::Answer;
@@ -23,14 +24,14 @@ use crate::web::Answer;
 /// The answer to a body: 200 if it may pass, 429 if not.
 pub(in crate::grpc) async fn answer_json(asking: &Asking, body: &[u8]) -> Answer {
     let asked = match serde_json::from_slice::<Asked>(body) {
-        Ok(asked) => asked.into(),
+        Ok(asked) => RateLimitRequest::from(asked).encode_to_vec(),
         Err(error) => {
             let detail: String = error.to_string().chars().take(LONGEST).collect();
             return respond::problem(StatusCode::BAD_REQUEST, &detail);
         }
     };
-    let (answer, delay) = match asking.should_rate_limit(asked) {
-        Ok(told) => told,
+    let (answer, delay) = match asking.should_rate_limit(&asked) {
+        Ok((answer, delay)) => (answer.slice(frame::PREFIX..), delay),
         Err(Refusal::Call { message, .. }) => {
             return respond::problem(StatusCode::BAD_REQUEST, &message);
         }
@@ -39,6 +40,8 @@ pub(in crate::grpc) async fn answer_json(asking: &Asking, body: &[u8]) -> Answer
     if !delay.is_zero() {
         asking.service.clock().sleep(delay.min(LONGEST_DELAY)).await;
     }
+    // What we have written can be read.
+    let answer = RateLimitResponse::decode(answer).unwrap_or_default();
     let status = match answer.overall_code() {
         Code::Ok => StatusCode::OK,
         _ => StatusCode::TOO_MANY_REQUESTS,

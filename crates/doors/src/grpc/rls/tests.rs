@@ -1,13 +1,16 @@
 use proptest::prelude::*;
+use prost::Message as _;
 use tollgate_proto::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
 use tollgate_proto::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::{
     Entry, RateLimitOverride,
 };
 use tollgate_proto::envoy::service::ratelimit::v3::rate_limit_response::Code as Answered;
 use tollgate_proto::envoy::service::ratelimit::v3::rate_limit_response::rate_limit::Unit;
+use tollgate_proto::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 use tollgate_proto::envoy::r#type::v3::RateLimitUnit;
 
 use super::*;
+use crate::grpc::frame::{self, Code, Refusal};
 use crate::grpc::tests::asking;
 
 pub(super) fn descriptor(entries: &[(&str, &str)]) -> RateLimitDescriptor {
@@ -20,7 +23,13 @@ pub(super) fn request(descriptors: Vec<RateLimitDescriptor>) -> RateLimitRequest
 }
 
 pub(super) fn ask(asking: &Asking, request: RateLimitRequest) -> RateLimitResponse {
-    asking.should_rate_limit(request).unwrap().0
+    told(asking, &request).unwrap()
+}
+
+/// The same, if it is not refused.
+fn told(asking: &Asking, request: &RateLimitRequest) -> Result<RateLimitResponse, Refusal> {
+    let (answer, _) = asking.should_rate_limit(&request.encode_to_vec())?;
+    Ok(RateLimitResponse::decode(answer.slice(frame::PREFIX..)).unwrap())
 }
 
 /// The code of each descriptor, and what is left of it.
@@ -136,14 +145,14 @@ fn a_limit_that_comes_with_a_descriptor_is_used_instead() {
     assert_eq!(codes(&ask(&asking, look)), [(OK, 6)], "it has spent nothing");
     let zero = ask(&asking, request(vec![limited(0, RateLimitUnit::Day)]));
     assert_eq!(zero.overall_code(), OVER);
-    let refused = asking.should_rate_limit(request(vec![limited(1, RateLimitUnit::Unknown)]));
+    let refused = told(&asking, &request(vec![limited(1, RateLimitUnit::Unknown)]));
     assert!(matches!(refused, Err(Refusal::Call { code: Code::InvalidArgument, .. })));
 }
 
 #[test]
 fn what_cannot_be_asked_is_refused() {
     let asking = asking(RULES);
-    let code = |asked| match asking.should_rate_limit(asked) {
+    let code = |asked| match told(&asking, &asked) {
         Err(Refusal::Call { code, .. }) => Some(code),
         _ => None,
     };
@@ -163,9 +172,9 @@ fn what_cannot_be_asked_is_refused() {
 #[test]
 fn keys_that_look_like_two_are_still_one() {
     let keys = |entries: &[(&str, &str)]| {
-        let descriptor = descriptor(entries);
-        let described = Described::new("shop", &descriptor, 1).unwrap();
-        described.attributes().last().unwrap().1.to_owned()
+        let message = request(vec![descriptor(entries)]).encode_to_vec();
+        let asked = Asked::read(&message, 1).unwrap();
+        asked.descriptors[0].attributes().last().unwrap().1.to_owned()
     };
     assert_eq!(keys(&[("a", "1"), ("b", "2")]), "a/b");
     assert_eq!(keys(&[("a/b", "1")]), "a%2Fb");
@@ -215,9 +224,12 @@ proptest! {
     ) {
         let pairs: Vec<_> = entries.iter().map(|(key, value)| (&**key, &**value)).collect();
         let descriptor = RateLimitDescriptor { hits_addend: hits, ..descriptor(&pairs) };
-        match Described::new(&domain, &descriptor, 1) {
+        let message = RateLimitRequest { domain: domain.clone(), ..request(vec![descriptor]) };
+        let message = message.encode_to_vec();
+        match Asked::read(&message, 1) {
             Err(_) => prop_assert!(hits.is_some_and(|hits| hits >= 1 << 53)),
-            Ok(described) => {
+            Ok(asked) => {
+                let described = &asked.descriptors[0];
                 let attributes = described.attributes();
                 prop_assert_eq!(attributes.len(), entries.len() + 2);
                 prop_assert_eq!(attributes[0], ("domain", &*domain));
@@ -229,6 +241,14 @@ proptest! {
                 prop_assert_eq!(keys.split('/').count(), entries.len().max(1));
                 prop_assert_eq!(described.hits, hits.unwrap_or(1));
             }
+        }
+    }
+
+    /// Whatever the bytes are: nobody reads a message where prost reads none.
+    #[test]
+    fn what_is_no_message_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        if RateLimitRequest::decode(&*bytes).is_err() {
+            prop_assert!(Asked::read(&bytes, 100).is_err());
         }
     }
 
@@ -254,7 +274,7 @@ proptest! {
             }
         });
         let asked = RateLimitRequest { domain, descriptors: all.collect(), hits_addend: hits };
-        if let Ok((answer, _)) = asking.should_rate_limit(asked.clone()) {
+        if let Ok(answer) = told(&asking, &asked) {
             prop_assert_eq!(answer.statuses.len(), asked.descriptors.len());
             let over = answer.statuses.iter().any(|status| status.code() == OVER);
             prop_assert_eq!(answer.overall_code(), if over { OVER } else { OK });
