@@ -1,7 +1,7 @@
 //! What is fuzzed of the doors: each function takes bytes as a client could send them, and panics
 //! if something is not as it should be. The test command runs them as well.
 
-use tollgate_doors::fuzzing::{HttpClient, ProxyClient, Question, RespClient, heads};
+use tollgate_doors::fuzzing::{GrpcClient, HttpClient, ProxyClient, Question, RespClient, heads};
 
 /// Commands are answered, each with one answer, or the connection ends; where the bytes are split
 /// does not matter.
@@ -101,6 +101,39 @@ fn envoy(target: &str, about: &Result<[String; 3], String>) {
     }
 }
 
+
+/// Messages are answered, or refused with a code and a reason; what Envoy is answered is never that
+/// nothing is known.
+pub fn grpc(bytes: &[u8]) {
+    for rules in [RULES, RULES_EACH] {
+        let client = GrpcClient::new(rules).expect("good rules");
+        for path in METHODS {
+            match client.call(path, bytes).expect("there is such a method") {
+                Ok(answer) => {
+                    let (head, message) = answer.split_at(5);
+                    let length = u32::try_from(message.len()).expect("a length").to_be_bytes();
+                    assert_eq!(head, [&[0], &length[..]].concat());
+                    if path == METHODS[0] {
+                        assert!(matches!(message, [8, 1 | 2, ..]), "{message:?}");
+                    }
+                }
+                Err((code, why)) => {
+                    assert!([3, 8, 13].contains(&code), "{code}");
+                    assert!(!why.is_empty() && why.len() < 4000, "{why}");
+                }
+            }
+        }
+    }
+}
+
+const METHODS: [&str; 5] = [
+    "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
+    "/envoy.service.auth.v3.Authorization/Check",
+    "/tollgate.v1.Tollgate/Check",
+    "/tollgate.v1.Tollgate/CheckBatch",
+    "/tollgate.v1.Tollgate/Report",
+];
+
 fn answers(pieces: &[&[u8]], password: Option<&str>) -> Vec<u8> {
     let mut client = RespClient::new(RULES, password).expect("good rules");
     pieces.iter().map_while(|piece| client.send(piece)).flatten().collect()
@@ -143,6 +176,13 @@ fn behind(bytes: &[u8]) -> &[u8] {
     }
     rest
 }
+
+const RULES_EACH: &str = "
+descriptors: each
+rules:
+  - { name: a, match: { domain: shop }, key: [descriptor.k], limit: 2/h, algorithm: fixed_window }
+  - { name: b, key: [descriptor_keys], limit: 9/h }
+";
 
 const RULES: &str = "
 rules:

@@ -11,6 +11,7 @@ use tollgate::RuleSet;
 
 use crate::config::Config;
 use crate::connection::Limits;
+use crate::grpc::Grpc;
 use crate::http::Http;
 use crate::resp::Talk;
 use crate::respond::Answers;
@@ -56,5 +57,25 @@ impl HttpClient {
         let answer = self.0.quick(path, body)?;
         let status = answer.status().as_u16();
         Some((status, web::at_once(answer.into_body()).to_vec()))
+    }
+}
+
+/// A client of the door that speaks gRPC, without a socket.
+pub struct GrpcClient(Grpc);
+
+impl GrpcClient {
+    /// Of a server with these rules, and with room for few keys; `None` if they are no rules.
+    pub fn new(rules: &str) -> Option<Self> {
+        let limits = Limits { batch: 50, tickets: 4, ..Limits::default() };
+        let service = Arc::new(Service::new(RuleSet::parse(rules).ok()?, 64).ok()?);
+        let answers = Answers::new(Arc::clone(&service), Config::defaults(1).respond);
+        let tickets = Arc::new(Tickets::new(&limits));
+        Some(Self(Grpc::new(service, Arc::new(answers), tickets, limits)))
+    }
+
+    /// What is answered to a message: a message with what stands before it, or a code of gRPC and
+    /// why; `None` if nothing has that path.
+    pub fn call(&self, path: &str, message: &[u8]) -> Option<Result<Vec<u8>, (u16, String)>> {
+        self.0.call_at_once(path, message)
     }
 }

@@ -95,6 +95,20 @@ impl Grpc {
         }
     }
 
+    /// What a call is answered, without waiting for anything; `None` if there is no such method.
+    pub(crate) fn call_at_once(
+        &self,
+        path: &str,
+        message: &[u8],
+    ) -> Option<Result<Vec<u8>, (u16, String)>> {
+        let answer = self.asking.answer(Method::of(path)?, Bytes::copy_from_slice(message));
+        Some(match answer {
+            Ok((answer, _)) => Ok(answer.to_vec()),
+            Err(Refusal::Call { code, message }) => Err((code as u16, message)),
+            Err(Refusal::NoCall) => Err((0, String::new())),
+        })
+    }
+
     /// `POST /json`, as envoyproxy/ratelimit has it.
     async fn json(&self, body: Incoming) -> Response<Reply> {
         let limits = &self.asking.limits;

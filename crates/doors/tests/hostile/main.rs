@@ -56,6 +56,17 @@ const QUESTIONS: &[&str] = &[
     "/envoy/login?a=1\nhost: a.com\nx-forwarded-for: 192.0.2.7\nx-envoy: a",
 ];
 
+const MESSAGES: &[&str] = &[
+    // Two descriptors, the second with a limit and hits of its own.
+    "\x0a\x04shop\x12\x08\x0a\x06\x0a\x01k\x12\x01v\x12\x10\x0a\x06\x0a\x01k\x12\x01w\x12\x04\x08\x05\x10\x02\x1a\x00\x18\x02",
+    // A request of HTTP.
+    "\x0a\x31\x0a\x0f\x0a\x0d\x0a\x0b\x12\x09192.0.2.7\x22\x12\x12\x10\x12\x03GET\x1a\x04\x0a\x01a\x12\x01b\x22\x02/a\x52\x08\x0a\x04user\x12\x00",
+    // A check, several of them, and an end.
+    "\x12\x02/a\x22\x09192.0.2.7\x2a\x09\x0a\x04user\x12\x01a\x32\x06\x0a\x01a\x12\x01b\x38\x03\x40\x01\x48\x01\x50\x07",
+    "\x0a\x0b\x2a\x09\x0a\x04user\x12\x01a\x0a\x09\x12\x07/export\x0a\x02\x40\x01\x0a\x00",
+    "\x0a\x07\x0a\x01t\x10\x48\x1a\x00\x0a\x00",
+];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
@@ -99,6 +110,16 @@ proptest! {
     ) {
         doors::check_json(&bytes);
     }
+
+    #[test]
+    fn messages_are_answered_or_refused(
+        bytes in prop_oneof![
+            1 => prop::collection::vec(any::<u8>(), 0..200),
+            9 => changed(MESSAGES),
+        ],
+    ) {
+        doors::grpc(&bytes);
+    }
 }
 
 #[test]
@@ -116,6 +137,11 @@ fn good_heads_are_read_alike() {
 #[test]
 fn good_questions_are_understood() {
     QUESTIONS.iter().for_each(|question| doors::forward_auth(question.as_bytes()));
+}
+
+#[test]
+fn good_messages_are_answered() {
+    MESSAGES.iter().for_each(|message| doors::grpc(message.as_bytes()));
 }
 
 #[test]
