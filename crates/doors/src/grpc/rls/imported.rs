@@ -57,7 +57,7 @@ descriptors:
   - { key: path, value: /api/v1, rate_limit: { unit: hour, requests_per_unit: 2 } }",
     );
     assert_eq!(status(&asking, &[("remote_address", "50.0.0.1")]), (true, Some(10), 9));
-    assert_eq!(status(&asking, &[("remote_address", "50.0.0.5")]).0, true);
+    assert!(status(&asking, &[("remote_address", "50.0.0.5")]).0);
     assert_eq!(status(&asking, &[("remote_address", "50.0.0.6")]), (true, None, u32::MAX));
     assert_eq!(status(&asking, &[("path", "/api/v1")]), (true, Some(2), 1));
     assert_eq!(status(&asking, &[("path", "/api/v2")]), (true, Some(7), 6));
@@ -78,7 +78,7 @@ descriptors: [{ key: k, rate_limit: { unit: hour, requests_per_unit: 1 } }]",
 
 /// A level of a file: by key and value (an empty one is any), a limit and what stands below.
 #[derive(Clone, Debug, Default)]
-struct Level(BTreeMap<(String, String), (Option<u32>, Level)>);
+struct Level(BTreeMap<(String, String), (Option<u32>, Self)>);
 
 impl Level {
     fn yaml(&self, indent: usize) -> String {

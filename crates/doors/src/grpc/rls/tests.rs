@@ -141,7 +141,7 @@ fn a_limit_that_comes_with_a_descriptor_is_used_instead() {
     let answer = ask(&asking, request(vec![minute(), path.clone()]));
     assert_eq!((answer.overall_code(), codes(&answer)), (OVER, vec![(OVER, 0), (OK, 6)]));
     assert!(!answer.raw_body.is_empty());
-    let look = RateLimitRequest { hits_addend: Some(0), ..request(vec![path.clone()]) };
+    let look = RateLimitRequest { hits_addend: Some(0), ..request(vec![path]) };
     assert_eq!(codes(&ask(&asking, look)), [(OK, 6)], "it has spent nothing");
     let zero = ask(&asking, request(vec![limited(0, RateLimitUnit::Day)]));
     assert_eq!(zero.overall_code(), OVER);
