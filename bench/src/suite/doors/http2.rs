@@ -58,12 +58,14 @@ impl Calls {
         self.stream.set_nonblocking(true).map_err(BenchError::Print)
     }
 
-    /// Adds a call with this message to what is to be sent, if the other end takes it now.
-    pub(super) fn add(&mut self, message: &[u8]) -> bool {
+    /// Whether the other end takes another message now.
+    pub(super) const fn has_room(&self) -> bool {
+        self.window >= LONGEST
+    }
+
+    /// Adds a call with this message to what is to be sent.
+    pub(super) fn add(&mut self, message: &[u8]) {
         let length = message.len() + 5;
-        if self.window < length as i64 {
-            return false;
-        }
         self.window -= length as i64;
         let block = if self.next == 1 { first_headers(self.path) } else { HEADERS_AGAIN.to_vec() };
         frame(&mut self.output, HEADERS, END_HEADERS, self.next, &block);
@@ -73,7 +75,6 @@ impl Calls {
         self.output.extend_from_slice(message);
         self.next += 2;
         self.open += 1;
-        true
     }
 
     /// Sends what is to be sent.
@@ -179,6 +180,9 @@ const WINDOW_UPDATE: u8 = 8;
 const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
+
+/// No message is longer, in bytes.
+const LONGEST: i64 = 8_192;
 
 /// The widest window that there is.
 const WIDEST: u32 = (1 << 31) - 1;

@@ -57,7 +57,7 @@ fn hits_count_several_times_or_not_at_all() {
     let client = gateway.client(2);
     assert_eq!(left(&client, "/export", "per-client"), Some(2), "it counts as three");
     assert_eq!(left(&client, "/quota", "per-client"), Some(2), "it only looks");
-    assert_denied(&client.get("/export", &[]));
+    assert_eq!(client.get("/export", &[]).status, 429, "two are left");
     assert_eq!([(); 2].map(|()| client.get("/page", &[]).status), [200, 200]);
     assert_eq!(client.get("/quota", &[]).status, 429, "nothing is left");
 }

@@ -51,7 +51,9 @@ impl Gateway {
         edit: impl Fn(String) -> String,
     ) -> Self {
         let server = Server::start(rules);
-        let (port, origin) = (free_port(), origin());
+        // In this order: nobody else gets the port of the proxy from here.
+        let origin = origin();
+        let port = free_port();
         let [http, grpc] = ["forward_auth", "grpc"].map(|door| server.address(door).port());
         let folder = TempDir::new().unwrap();
         for (name, text) in files(document) {
