@@ -101,7 +101,6 @@ fn envoy(target: &str, about: &Result<[String; 3], String>) {
     }
 }
 
-
 /// Messages are answered, or refused with a code and a reason; what Envoy is answered is never that
 /// nothing is known.
 pub fn grpc(bytes: &[u8]) {
