@@ -27,7 +27,8 @@ impl<'a> Fields<'a> {
         if self.0.is_empty() {
             return Ok(None);
         }
-        let tag = self.number()?;
+        // Numbers of fields have 29 bits, and their kinds three.
+        let tag = u32::try_from(self.number()?).map_err(|_| malformed())?;
         let value = match tag & 7 {
             0 => Value::Number(self.number()?),
             1 => self.skip(8)?,
@@ -42,7 +43,7 @@ impl<'a> Fields<'a> {
         };
         match tag >> 3 {
             0 => Err(malformed()),
-            number => Ok(Some((number, value))),
+            number => Ok(Some((number.into(), value))),
         }
     }
 
