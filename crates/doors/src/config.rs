@@ -11,7 +11,9 @@ use tollgate::{Period, Quota};
 
 use crate::address::{Address, AddressError};
 use crate::connection::Limits;
+use crate::door::Name;
 use crate::secret::Secret;
+use crate::tls::TlsFiles;
 
 /// How a server runs, apart from its rules.
 ///
@@ -48,6 +50,8 @@ pub struct Config {
     pub resp_password: Option<Secret>,
     /// What those who run it must know. Without it, the door is only opened to this machine.
     pub admin_token: Option<Secret>,
+    /// How connections are kept from being read and forged; `None` is not at all.
+    pub tls: Option<TlsFiles>,
     /// What a client may take.
     pub limits: Limits,
     /// What is said to clients about limits.
@@ -149,6 +153,7 @@ impl Config {
             admin: local(4299),
             resp_password: None,
             admin_token: None,
+            tls: None,
             limits: Limits::default(),
             respond: Respond::default(),
             log: Log {
@@ -223,6 +228,7 @@ struct Raw {
     resp: RawResp,
     #[serde(default)]
     admin: RawAdmin,
+    tls: Option<RawTls>,
     #[serde(default)]
     limits: RawLimits,
     #[serde(default)]
@@ -254,6 +260,24 @@ struct RawResp {
 #[serde(deny_unknown_fields)]
 struct RawAdmin {
     token: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTls {
+    certificate: PathBuf,
+    key: PathBuf,
+    client_ca: Option<PathBuf>,
+    clients: Option<RawClients>,
+    doors: Option<Vec<String>>,
+}
+
+/// Whether clients must show a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RawClients {
+    Required,
+    Optional,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -313,6 +337,9 @@ impl Raw {
         set_address(&mut config.admin, "listen.admin", self.listen.admin)?;
         set_secret(&mut config.resp_password, "resp.password", self.resp.password)?;
         set_secret(&mut config.admin_token, "admin.token", self.admin.token)?;
+        if let Some(tls) = self.tls {
+            config.tls = Some(tls.files()?);
+        }
         self.limits.write_to(&mut config.limits)?;
         config.respond.reset = self.respond.reset.unwrap_or(config.respond.reset);
         config.log.format = self.log.format.unwrap_or(config.log.format);
@@ -323,6 +350,24 @@ impl Raw {
         config.log.denials = denials as u32;
         set_time(&mut config.drain.delay, "drain.delay", self.drain.delay.as_deref())?;
         set_time(&mut config.drain.timeout, "drain.timeout", self.drain.timeout.as_deref())
+    }
+}
+
+impl RawTls {
+    fn files(self) -> Result<TlsFiles, ConfigError> {
+        let all = || Name::ALL.map(|door| door.as_str().to_owned()).to_vec();
+        let doors = self.doors.unwrap_or_else(all);
+        if let Some(unknown) = doors.iter().find(|name| !all().contains(name)) {
+            let problem = format!("there is no door `{unknown}`; there are {}", all().join(", "));
+            return Err(ConfigError::Value { field: "tls.doors", problem });
+        }
+        if self.clients.is_some() && self.client_ca.is_none() {
+            let problem = "nobody is asked for a certificate: name who signs them, in `client_ca`";
+            return Err(ConfigError::Value { field: "tls.clients", problem: problem.to_owned() });
+        }
+        let Self { certificate, key, client_ca, clients, .. } = self;
+        let clients_must = client_ca.is_some() && clients != Some(RawClients::Optional);
+        Ok(TlsFiles { certificate, key, client_ca, clients_must, doors })
     }
 }
 
@@ -471,6 +516,24 @@ mod tests {
     }
 
     #[test]
+    fn tls_needs_what_it_is_made_of() {
+        let files = "[tls]\ncertificate = 'c'\nkey = 'k'\n";
+        let tls = |more: &str| Config::parse(&format!("{files}{more}")).map(|config| config.tls);
+        assert!(tls("").unwrap().is_some_and(|tls| tls.doors.len() == Name::ALL.len()));
+        let optional = tls("client_ca = 'a'\nclients = 'optional'").unwrap();
+        assert!(optional.is_some_and(|tls| !tls.clients_must));
+        for (more, part) in [
+            ("clients = 'required'", "nobody is asked for a certificate"),
+            ("doors = ['http', 'htp']", "there is no door `htp`; there are http, "),
+        ] {
+            let error = tls(more).unwrap_err().to_string();
+            assert!(error.starts_with("`tls.") && error.contains(part), "{error}");
+        }
+        let error = Config::parse("[tls]\ncertificate = 'c'").unwrap_err().to_string();
+        assert!(error.contains("missing field `key`"), "{error}");
+    }
+
+    #[test]
     fn the_documented_file_has_every_setting_with_its_default() {
         let text = include_str!("../../../docs/operating.md");
         let (_, file) = text.split_once("```toml tollgate.toml\n").unwrap();
@@ -479,6 +542,8 @@ mod tests {
         // Those that have no default are there as comments.
         let all = file.replace("# rules", "rules").replace("# threads", "threads");
         let all = all.replace("# token", "token").replace("# password", "password");
+        let tls = ["[tls]", "certificate", "key =", "client_ca", "clients", "doors"];
+        let all = tls.iter().fold(all, |all, name| all.replacen(&format!("# {name}"), name, 1));
         let raw: toml::Table = all.parse().unwrap();
         let names = |table: &toml::Table| table.keys().cloned().collect::<Vec<_>>();
         let known = |text: String| -> Vec<String> {

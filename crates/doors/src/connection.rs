@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::server::TlsStream;
 use tollgate::{Clock as _, Tick};
 
 use crate::door::Name;
 use crate::service::Service;
+use crate::tls::Tls;
 use crate::vigil;
 
 /// What a client may take of a door. Whatever goes beyond is refused in the way of its protocol.
@@ -64,9 +66,21 @@ impl Default for Limits {
     }
 }
 
-/// Who is at the other end of a connection: an address, unless it is a process of this machine at a
-/// Unix socket.
-pub(crate) type Peer = Option<IpAddr>;
+/// Who is at the other end of a connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Peer {
+    /// Where it is, unless it is a process of this machine at a Unix socket.
+    pub(crate) ip: Option<IpAddr>,
+    /// Whom its certificate is for, if it has shown one.
+    pub(crate) name: Option<Arc<str>>,
+}
+
+impl Peer {
+    /// Whom its certificate is for, as requests have it: empty if nobody knows.
+    pub(crate) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+}
 
 /// A connection that was accepted, not yet known to any runtime.
 #[derive(Debug)]
@@ -76,13 +90,24 @@ pub(crate) enum Accepted {
 }
 
 impl Accepted {
-    /// Joins the runtime that this is called in.
-    pub(crate) fn join(self, meter: Meter) -> io::Result<Stream> {
-        let socket = match self {
-            Self::Tcp(stream) => Socket::Tcp(TcpStream::from_std(stream)?),
-            Self::Unix(stream) => Socket::Unix(UnixStream::from_std(stream)?),
+    /// Joins the runtime that this is called in, and begins what is spoken below the protocol: TLS,
+    /// if there is any, but not at a Unix socket, where nobody listens in. Says whom a certificate is
+    /// for.
+    pub(crate) async fn join(
+        self,
+        meter: Meter,
+        tls: Option<&Tls>,
+    ) -> io::Result<(Stream, Option<Arc<str>>)> {
+        let (socket, name) = match (self, tls) {
+            (Self::Tcp(stream), None) => (Socket::Tcp(TcpStream::from_std(stream)?), None),
+            (Self::Tcp(stream), Some(tls)) => {
+                let stream = TcpStream::from_std(stream)?;
+                let (stream, name) = tls.accept(meter.door, stream).await?;
+                (Socket::Tls(Box::new(stream)), name)
+            }
+            (Self::Unix(stream), _) => (Socket::Unix(UnixStream::from_std(stream)?), None),
         };
-        Ok(Stream { socket, meter })
+        Ok((Stream { socket, meter }, name))
     }
 }
 
@@ -96,6 +121,7 @@ pub(crate) struct Stream {
 #[derive(Debug)]
 enum Socket {
     Tcp(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
     Unix(UnixStream),
 }
 
@@ -141,6 +167,7 @@ impl AsyncRead for Stream {
         let before = room.filled().len();
         let read = match socket {
             Socket::Tcp(stream) => Pin::new(stream).poll_read(context, room),
+            Socket::Tls(stream) => Pin::new(stream).poll_read(context, room),
             Socket::Unix(stream) => Pin::new(stream).poll_read(context, room),
         };
         if room.filled().len() > before {
@@ -159,6 +186,7 @@ impl AsyncWrite for Stream {
         let Self { socket, meter } = self.get_mut();
         let wrote = match socket {
             Socket::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Socket::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
             Socket::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
         };
         if let Poll::Ready(Ok(1..)) = &wrote {
@@ -175,6 +203,7 @@ impl AsyncWrite for Stream {
         let Self { socket, meter } = self.get_mut();
         let wrote = match socket {
             Socket::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, bytes),
+            Socket::Tls(stream) => Pin::new(stream).poll_write_vectored(context, bytes),
             Socket::Unix(stream) => Pin::new(stream).poll_write_vectored(context, bytes),
         };
         if let Poll::Ready(Ok(1..)) = &wrote {
@@ -184,12 +213,14 @@ impl AsyncWrite for Stream {
     }
 
     fn is_write_vectored(&self) -> bool {
-        true
+        // What is encrypted is copied anyway.
+        !matches!(self.socket, Socket::Tls(_))
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.get_mut().socket {
             Socket::Tcp(stream) => Pin::new(stream).poll_flush(context),
+            Socket::Tls(stream) => Pin::new(stream).poll_flush(context),
             Socket::Unix(stream) => Pin::new(stream).poll_flush(context),
         }
     }
@@ -197,6 +228,7 @@ impl AsyncWrite for Stream {
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.get_mut().socket {
             Socket::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            Socket::Tls(stream) => Pin::new(stream).poll_shutdown(context),
             Socket::Unix(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }

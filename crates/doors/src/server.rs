@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::net::IpAddr;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use tollgate::{Clock as _, Timer as _};
 use crate::address::Address;
 use crate::admin::Admin;
 use crate::config::Config;
-use crate::connection::{Accepted, Meter, Peer};
+use crate::connection::{Accepted, Meter, Peer, Stream};
 use crate::door::{Door, Place, Places};
 use crate::drain::{Draining, Ended, Phase, UnderWay};
 use crate::forward_auth::ForwardAuth;
@@ -25,6 +26,7 @@ use crate::respond::Answers;
 use crate::service::Service;
 use crate::status::Status;
 use crate::tickets::Tickets;
+use crate::tls::{Following, Tls, TlsError};
 use crate::web::Web;
 use crate::worker::Workers;
 
@@ -35,6 +37,7 @@ pub struct Doors {
     workers: Arc<Workers>,
     started: Vec<Started>,
     accepting: Vec<tokio::task::JoinHandle<()>>,
+    tls: Option<Arc<Tls>>,
     under_way: UnderWay,
     ended: Ended,
     delay: Duration,
@@ -48,6 +51,8 @@ pub struct Started {
     pub name: &'static str,
     /// Where it listens.
     pub address: Address,
+    /// Whether it speaks TLS.
+    pub tls: bool,
 }
 
 /// A door cannot be opened. None is.
@@ -67,12 +72,16 @@ pub enum StartError {
     /// There are no threads.
     #[error("no worker can be started: {0}")]
     Workers(#[source] io::Error),
+    /// The files for TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 impl Doors {
     /// Opens all doors that are not off. Connections are accepted as long as the runtime runs that
     /// this is called in; they are served by threads of their own.
     pub fn open(service: Arc<Service>, config: &Config) -> Result<Self, StartError> {
+        let tls = config.tls.as_ref().map(Tls::new).transpose()?.map(Arc::new);
         let workers = Workers::start(config.threads).map_err(StartError::Workers)?;
         let (under_way, ended) = UnderWay::new();
         let mut doors = Self {
@@ -80,6 +89,7 @@ impl Doors {
             workers: Arc::new(workers),
             started: Vec::new(),
             accepting: Vec::new(),
+            tls,
             under_way,
             ended,
             delay: config.drain.delay,
@@ -92,6 +102,10 @@ impl Doors {
         service.metrics().follow(&tickets);
         let swept = sweep(Arc::clone(&service), Arc::clone(&tickets));
         doors.accepting.push(tokio::spawn(swept));
+        if let Some(tls) = &doors.tls {
+            service.metrics().follow_tls(tls);
+            doors.accepting.push(tokio::spawn(follow(Arc::clone(&service), Following::new(tls))));
+        }
         let held = Arc::clone(&tickets);
         let http = Http::new(Arc::clone(&service), Arc::clone(&answers), held, limits);
         let forward_auth = ForwardAuth::new(Arc::clone(&service), Arc::clone(&answers));
@@ -132,7 +146,11 @@ impl Doors {
         let name = door.name().as_str();
         let failed = |error| StartError::Listen { door: name, address: address.clone(), error };
         let (listener, address) = Listener::bind(address).map_err(failed)?;
-        self.started.push(Started { name, address });
+        let tls = match &address {
+            Address::Tcp(_) => self.tls.clone().filter(|tls| tls.is_for(door.name())),
+            Address::Unix(_) => None,
+        };
+        self.started.push(Started { name, address, tls: tls.is_some() });
         let places = Arc::new(Places::new(&config.limits));
         self.service.metrics().opened(door.name(), &places);
         let accepting = Accepting {
@@ -140,6 +158,8 @@ impl Doors {
             door: Arc::new(door),
             service: Arc::clone(&self.service),
             workers: Arc::clone(&self.workers),
+            tls,
+            patience: config.limits.patience,
             places,
             under_way: self.under_way.clone(),
         };
@@ -192,12 +212,45 @@ async fn sweep(service: Arc<Service>, tickets: Arc<Tickets>) {
     }
 }
 
+/// Reads certificates again when their files change. Ends with the server.
+async fn follow(service: Arc<Service>, mut following: Following) {
+    let mut draining = service.drain().listener();
+    loop {
+        tokio::select! {
+            () = service.clock().sleep(SWEEP) => following.look(),
+            () = draining.begin() => return,
+        }
+    }
+}
+
+/// Begins a connection. A client that takes too long over TLS, or shows nothing that is believed, is
+/// not told more than TLS does: it has said nothing yet that could be answered.
+async fn join(
+    accepted: Accepted,
+    meter: Meter,
+    tls: Option<Arc<Tls>>,
+    patience: Duration,
+) -> Option<(Stream, Option<Arc<str>>)> {
+    let joined = match &tls {
+        None => accepted.join(meter, None).await,
+        Some(tls) => {
+            let joined = tokio::time::timeout(patience, accepted.join(meter, Some(tls))).await;
+            let joined = joined.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+            joined.inspect_err(|_| tls.fail())
+        }
+    };
+    joined.inspect_err(|error| tracing::debug!(%error, "a connection did not begin")).ok()
+}
+
 /// A door with its listener.
 struct Accepting<D> {
     listener: Listener,
     door: Arc<D>,
     service: Arc<Service>,
     workers: Arc<Workers>,
+    tls: Option<Arc<Tls>>,
+    /// How long a client may take to begin.
+    patience: Duration,
     places: Arc<Places>,
     under_way: UnderWay,
 }
@@ -221,14 +274,21 @@ impl<D: Door> Accepting<D> {
         }
     }
 
-    async fn hand_over(&self, accepted: Accepted, peer: Peer, draining: &Draining) {
+    async fn hand_over(&self, accepted: Accepted, peer: Option<IpAddr>, draining: &Draining) {
         let (door, draining) = (Arc::clone(&self.door), draining.clone());
         let (place, under_way) = (self.places.take(), self.under_way.clone());
         let meter = Meter::new(Arc::clone(&self.service), door.name());
+        let (tls, patience) = (self.tls.clone(), self.patience);
         self.workers
             .give(Box::pin(async move {
-                // If the runtime does not take it, it is closed.
-                let Ok(stream) = accepted.join(meter) else { return };
+                // To agree on TLS is work, which those are not owed for whom there is no place.
+                if tls.is_some() && place.is_none() {
+                    return;
+                }
+                let joined = join(accepted, meter, tls, patience).await;
+                // If the runtime does not take it, or TLS cannot be agreed on, it is closed.
+                let Some((stream, name)) = joined else { return };
+                let peer = Peer { ip: peer, name };
                 match &place {
                     Some(Place { .. }) => door.serve(stream, peer, draining).await,
                     None => door.refuse(stream).await,
@@ -269,7 +329,7 @@ impl Listener {
         }
     }
 
-    async fn accept(&self) -> io::Result<(Accepted, Peer)> {
+    async fn accept(&self) -> io::Result<(Accepted, Option<IpAddr>)> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;

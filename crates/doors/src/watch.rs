@@ -1,4 +1,4 @@
-//! A rule file, read again when it changes.
+//! Files that are read again when they change: first of all the rule file.
 
 use std::cell::RefCell;
 use std::fs;
@@ -13,7 +13,25 @@ use tollgate_rules::{Files, Folder, Report, RuleSet, Source};
 pub struct Watched {
     path: PathBuf,
     /// Everything that was read, as it was then.
-    stamps: Vec<(PathBuf, Option<Stamp>)>,
+    stamps: Stamps,
+}
+
+/// Files as they were at one time.
+#[derive(Debug, Default)]
+pub(crate) struct Stamps(Vec<(PathBuf, Option<Stamp>)>);
+
+impl Stamps {
+    /// Whether one of them is another one now.
+    pub(crate) fn have_changed(&self) -> bool {
+        self.0.iter().any(|(path, known)| stamp(path) != *known)
+    }
+}
+
+impl FromIterator<PathBuf> for Stamps {
+    /// These files as they are now.
+    fn from_iter<T: IntoIterator<Item = PathBuf>>(paths: T) -> Self {
+        Self(paths.into_iter().map(stamped).collect())
+    }
 }
 
 /// Why there are no rules.
@@ -61,7 +79,7 @@ struct Stamp {
 impl Watched {
     /// The file of this name.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), stamps: Vec::new() }
+        Self { path: path.into(), stamps: Stamps::default() }
     }
 
     /// The name of the file.
@@ -72,11 +90,11 @@ impl Watched {
     /// Reads the rules. From now on, changes are changes of what was read, also if it was wrong.
     pub fn load(&mut self) -> Result<(Source, RuleSet), LoadError> {
         // Stamps first: what is written while we read is a change.
-        self.stamps = vec![stamped(self.path.clone())];
+        self.stamps = Stamps::from_iter([self.path.clone()]);
         let source = read(&self.path)?;
         let files = Noting { folder: Folder::of(&self.path), stamps: RefCell::default() };
         let rules = RuleSet::read(&source, &files);
-        self.stamps.extend(files.stamps.into_inner());
+        self.stamps.0.extend(files.stamps.into_inner());
         match rules {
             Ok(rules) => Ok((source, rules)),
             Err(report) => Err(LoadError::Rules { text: Box::new(source), report }),
@@ -85,7 +103,7 @@ impl Watched {
 
     /// Whether something is different from what was read.
     pub fn has_changed(&self) -> bool {
-        self.stamps.iter().any(|(path, known)| stamp(path) != *known)
+        self.stamps.have_changed()
     }
 }
 

@@ -128,7 +128,8 @@ async fn serve<S: Site>(
     // Whoever has said nothing yet is not owed an answer.
     let spoken = until(pin!(begun.is_http2()), &mut watch, &mut draining).await;
     let Why::Over(Ok(is_http2)) = spoken else { return };
-    if !is_http2 {
+    // The short way knows nothing of certificates.
+    if !is_http2 && peer.name.is_none() {
         let quick = Quick { site: &*site, begun: &mut begun, requests: &requests };
         let end = |_: Pin<&mut _>| requests.end();
         let next = live(pin!(quick.run()), end, &mut watch, &limits, &mut draining).await;
@@ -138,6 +139,7 @@ async fn serve<S: Site>(
     }
     let service = service_fn(move |request| {
         let (site, requests, one) = (Arc::clone(&site), requests.clone(), requests.begin());
+        let peer = peer.clone();
         async move {
             let mut answer = site.answer(request, peer).await;
             site.began(&mut answer, one);

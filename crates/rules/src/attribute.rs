@@ -32,6 +32,8 @@ pub enum Attribute {
     Host,
     /// Its path, without the query.
     Path,
+    /// Whom the certificate is for that a client of TLS has shown to the server.
+    ClientCert,
     /// A part of the path that the rule's pattern names.
     PathParameter(Box<str>),
     /// A header, by its name in lower case.
@@ -94,7 +96,7 @@ impl AttributeError {
 }
 
 /// Attributes that are one of a kind, and not given by the caller.
-const SINGLE: [(&str, Attribute); 7] = [
+const SINGLE: [(&str, Attribute); 8] = [
     ("ip", Attribute::Ip),
     ("asn", Attribute::Asn),
     ("country", Attribute::Country),
@@ -102,6 +104,7 @@ const SINGLE: [(&str, Attribute); 7] = [
     ("method", Attribute::Method),
     ("host", Attribute::Host),
     ("path", Attribute::Path),
+    ("client_cert", Attribute::ClientCert),
 ];
 
 /// What callers give without a family.

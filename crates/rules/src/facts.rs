@@ -320,6 +320,7 @@ impl<'a> Facts<'a> {
             Attribute::Method => Some(request.method()),
             Attribute::Host => Some(request.host_name()),
             Attribute::Path => Some(request.path()),
+            Attribute::ClientCert => Some(request.client_cert_name()),
             Attribute::Tier => self.tier_name(),
             Attribute::Ip => return self.counted_ip().map(Value::Ip),
             Attribute::IpPrefix(bits) => {

@@ -31,6 +31,7 @@ pub struct Request<'a> {
     /// Nothing in it is decoded twice.
     query_is_decoded: bool,
     peer: Peer,
+    client_cert: &'a str,
     cost: u64,
     headers: &'a [(&'a str, &'a str)],
     attributes: &'a [(&'a str, &'a str)],
@@ -75,6 +76,7 @@ impl<'a> Request<'a> {
             query,
             query_is_decoded: false,
             peer: Peer::Unknown,
+            client_cert: "",
             cost: 1,
             headers: &[],
             attributes: &[],
@@ -115,6 +117,23 @@ impl<'a> Request<'a> {
                 Peer::V6((bits >> 64) as u64, bits as u64)
             }
         };
+        self
+    }
+
+    /// Whom the certificate is for that the other end of the connection has shown; empty if it has
+    /// shown none.
+    ///
+    /// ```
+    /// # use tollgate_rules::{Facts, Request, RuleSet};
+    /// let rules = RuleSet::parse("rules: [{ name: a, key: [client_cert], limit: 50/s }]")?;
+    /// let applying = |request: Request<'_>| rules.applying(&Facts::new(&rules, &request, None)).len();
+    /// let request = Request::new("GET", "/");
+    /// assert_eq!((applying(request), applying(request.client_cert("billing.example"))), (0, 1));
+    /// # Ok::<(), tollgate_rules::LoadError>(())
+    /// ```
+    #[must_use]
+    pub const fn client_cert(mut self, name: &'a str) -> Self {
+        self.client_cert = name;
         self
     }
 
@@ -270,6 +289,16 @@ impl<'a> Request<'a> {
         self.method
     }
 
+    /// Whom the certificate of the connection is for, empty if there is none.
+    ///
+    /// ```
+    /// # use tollgate_rules::Request;
+    /// assert_eq!(Request::new("GET", "/").client_cert("a.example").client_cert_name(), "a.example");
+    /// ```
+    pub const fn client_cert_name(&self) -> &'a str {
+        self.client_cert
+    }
+
     /// The host, empty if it is not known.
     ///
     /// ```
@@ -415,6 +444,7 @@ impl fmt::Debug for Request<'_> {
             .field("host", &self.host)
             .field("path", &self.path)
             .field("peer", &self.peer_address())
+            .field("client_cert", &self.client_cert)
             .field("headers", &headers)
             .field("attributes", &attributes)
             .finish_non_exhaustive()

@@ -18,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::AdminError;
+use super::tls::Tls;
 use crate::environment;
 use crate::error::Error;
 use crate::flags::{Remote, Server};
@@ -28,6 +29,7 @@ use crate::print;
 pub(super) struct Client<'a> {
     server: &'a Server,
     token: Option<HeaderValue>,
+    tls: Option<Tls>,
 }
 
 /// What is sent.
@@ -57,15 +59,16 @@ impl<'a> Client<'a> {
         };
         let token = token.filter(|token| !token.is_empty());
         let token = token.map(|token| header(token).ok_or(AdminError::BadToken)).transpose()?;
-        if token.is_some() && !remote.server.is_here() {
+        let tls = Tls::of(remote)?;
+        if token.is_some() && tls.is_none() && !remote.server.is_here() {
             print::note(IN_THE_CLEAR);
         }
-        Ok(Self { server: &remote.server, token })
+        Ok(Self { server: &remote.server, token, tls })
     }
 
     /// A server that asks for no token, at that door.
     pub(super) const fn open(server: &'a Server) -> Self {
-        Self { server, token: None }
+        Self { server, token: None, tls: None }
     }
 
     /// The status of the answer to a GET.
@@ -143,6 +146,11 @@ impl<'a> Client<'a> {
         match self.server {
             Server::Tcp(host) => {
                 let stream = TcpStream::connect(host).await;
+                let stream = stream.map_err(|error| self.unreachable(error))?;
+                let Some(Tls { connector, name }) = &self.tls else {
+                    return self.over(stream, request).await;
+                };
+                let stream = connector.connect(name.clone(), stream).await;
                 self.over(stream.map_err(|error| self.unreachable(error))?, request).await
             }
             Server::Unix(path) => {

@@ -26,6 +26,9 @@ pub(crate) enum AdminError {
     /// It says no.
     #[error("{detail}")]
     Refused { status: StatusCode, detail: String },
+    /// TLS cannot be spoken with these files.
+    #[error("no TLS with this server: {0}")]
+    Tls(String),
     /// The token cannot be sent.
     #[error("the token has characters that none can have")]
     BadToken,
@@ -55,6 +58,7 @@ impl AdminError {
             Self::NoDoor { .. } => "no-admin-door",
             Self::NoStatus { .. } => "no-status-door",
             Self::Refused { .. } => "refused",
+            Self::Tls(_) => "no-tls",
             Self::BadToken => "bad-token",
         }
     }
@@ -75,6 +79,9 @@ impl AdminError {
             }
             Self::Refused { status: StatusCode::PRECONDITION_FAILED, .. } => {
                 "somebody else was quicker: look at `tollgate rules show`, and push again"
+            }
+            Self::Tls(_) => {
+                "name files in PEM: `--ca` of who signs for the server, `--cert` and `--key`"
             }
             // The server has said it.
             Self::Refused { .. } => "",

@@ -6,6 +6,7 @@ mod keys;
 mod ready;
 mod rules;
 mod switches;
+mod tls;
 
 pub(crate) use error::AdminError;
 pub(crate) use keys::run as keys;

@@ -19,6 +19,18 @@ pub(crate) struct Remote {
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 
+    /// Speak TLS, with a server whose certificate is signed by one in this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+
+    /// The certificate to show, if the server asks for one
+    #[arg(long, value_name = "FILE", requires_all = ["key", "ca"])]
+    pub(crate) cert: Option<PathBuf>,
+
+    /// The key of that certificate
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
+
     /// For whom to print the answer
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,

@@ -48,6 +48,18 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     pub(crate) resp_password_file: Option<PathBuf>,
 
+    /// Speak TLS at all doors, with this certificate, read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_certificate: Option<PathBuf>,
+
+    /// The key of that certificate
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(crate) tls_key: Option<PathBuf>,
+
+    /// Let in only clients with a certificate that one in this file has signed
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(crate) tls_client_ca: Option<PathBuf>,
+
     /// How many keys are live at once: `100k`, `10M` [default: 1M]
     #[arg(long, value_parser = super::count)]
     pub(crate) keys: Option<u64>,

@@ -23,7 +23,8 @@ pub(super) fn print(doors: &Doors, config: &Config, service: &Service) -> Result
     );
     for door in doors.started() {
         // A text takes whatever is written to it.
-        let _ = writeln!(text, "  {:<13} {}", door.name, door.address);
+        let tls = if door.tls { "  (TLS)" } else { "" };
+        let _ = writeln!(text, "  {:<13} {}{tls}", door.name, door.address);
     }
     let tries = tries(doors, config.rules.is_none(), Example::of(&rules).as_ref());
     if !tries.is_empty() {
@@ -39,6 +40,10 @@ fn tries(doors: &Doors, examples: bool, example: Option<&Example>) -> String {
     let mut text = String::new();
     for door in doors.started() {
         let Address::Tcp(address) = &door.address else { continue };
+        // Whoever has a certificate knows the name in it, and who has signed it.
+        if door.tls {
+            continue;
+        }
         let port = address.port();
         let line = match door.name {
             "http" => {

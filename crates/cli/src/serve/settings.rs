@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use tollgate_doors::{Address, Config, ConfigError, Secret};
+use tollgate_doors::{Address, Config, ConfigError, Secret, TlsFiles};
 
 use crate::error::Error;
 use crate::flags::{Listen, Serve};
@@ -19,10 +19,11 @@ pub(super) fn resolve(flags: &Serve) -> Result<Config, Error> {
         let wrong = |error: ConfigError| Error::Config { file: Some(file), error };
         config.apply(&text).map_err(wrong)?;
         // Names in a file are meant from where it is.
-        if let (Some(rules), Some(folder)) =
-            (&config.rules, flags.config.as_ref().and_then(|file| file.parent()))
-        {
-            config.rules = Some(folder.join(rules));
+        if let Some(folder) = flags.config.as_ref().and_then(|file| file.parent()) {
+            let files = config.tls.as_mut().map(TlsFiles::all).into_iter().flatten();
+            for file in config.rules.iter_mut().chain(files) {
+                *file = folder.join(&*file);
+            }
         }
     }
     apply(flags, &mut config)?;
@@ -38,6 +39,10 @@ fn apply(flags: &Serve, config: &mut Config) -> Result<(), Error> {
     set(&mut config.grpc, flags.grpc.as_ref());
     set(&mut config.status, flags.status.as_ref());
     set(&mut config.admin, flags.admin.as_ref());
+    if let (Some(certificate), Some(key)) = (&flags.tls_certificate, &flags.tls_key) {
+        let client_ca = flags.tls_client_ca.clone();
+        config.tls = Some(TlsFiles::at_all_doors(certificate.clone(), key.clone(), client_ca));
+    }
     if let Some(keys) = flags.keys {
         // A flag is at most 100 million, and a file at most 10^9: both fit.
         config.keys = keys as usize;

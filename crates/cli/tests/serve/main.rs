@@ -29,4 +29,5 @@ mod prometheus;
 mod push;
 mod resp;
 mod support;
+mod tls;
 mod traefik;

@@ -25,7 +25,7 @@ pub(super) enum Refusal {
 /// Whether a request may go on.
 pub(super) fn check<B>(
     request: &Request<B>,
-    peer: Peer,
+    peer: &Peer,
     token: Option<&Secret>,
 ) -> Result<(), Refusal> {
     match token {
@@ -46,9 +46,9 @@ fn bearer<B>(request: &Request<B>) -> Option<&str> {
 }
 
 /// Why a request may come from a page in a browser.
-fn is_of_a_page<B>(request: &Request<B>, peer: Peer) -> Option<&'static str> {
+fn is_of_a_page<B>(request: &Request<B>, peer: &Peer) -> Option<&'static str> {
     // Browsers cannot reach Unix sockets.
-    if peer.is_some() && !page::host(request).is_some_and(is_here) {
+    if peer.ip.is_some() && !page::host(request).is_some_and(is_here) {
         return Some("without a token, Host must be localhost or an address: not a name");
     }
     match page::is_of_another(request) {
@@ -70,13 +70,18 @@ fn is_here(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn refusal(headers: &[(&str, &str)], peer: Peer, token: Option<&str>) -> Option<Refusal> {
+    fn refusal(
+        headers: &[(&str, &str)],
+        ip: Option<IpAddr>,
+        token: Option<&str>,
+    ) -> Option<Refusal> {
         let mut request = Request::builder().uri("/v1/rules");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let token = token.map(Secret::new);
-        check(&request.body(()).unwrap(), peer, token.as_ref()).err()
+        let peer = Peer { ip, name: None };
+        check(&request.body(()).unwrap(), &peer, token.as_ref()).err()
     }
 
     #[test]

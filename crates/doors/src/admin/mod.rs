@@ -128,7 +128,7 @@ impl Site for Admin {
     }
 
     async fn answer(&self, request: Request<Incoming>, peer: Peer) -> Answer {
-        match guard::check(&request, peer, self.token.as_ref()) {
+        match guard::check(&request, &peer, self.token.as_ref()) {
             Ok(()) => {}
             Err(Refusal::NoToken) => return respond::unauthorized(),
             Err(Refusal::WrongToken) => {

@@ -78,11 +78,11 @@ impl ForwardAuth {
     /// The status of the answer to a proxy; `None` if none asks there.
     pub(crate) fn status(&self, request: &Parts, peer: Peer) -> Option<u16> {
         let asking = Asking::at(request.uri.path())?;
-        Some(self.ask(asking, request, peer).0.status().as_u16())
+        Some(self.ask(asking, request, &peer).0.status().as_u16())
     }
 
     /// The answer, and how long it is to be kept back.
-    fn ask(&self, asking: Asking, request: &Parts, peer: Peer) -> (Answer, Duration) {
+    fn ask(&self, asking: Asking, request: &Parts, peer: &Peer) -> (Answer, Duration) {
         let original = match Original::read(request, asking.believed) {
             Ok(original) => original,
             Err(error) => {
@@ -98,7 +98,8 @@ impl ForwardAuth {
         let request = tollgate::Request::new(&original.method, &original.target)
             .host(&original.host)
             // Whoever may use a socket of this machine is taken for this machine.
-            .peer(peer.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)))
+            .peer(peer.ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)))
+            .client_cert(peer.name())
             .headers(&headers);
         let ruling = self.service.check(Name::ForwardAuth, &request);
         let words = self.answers.words(&ruling);
@@ -128,7 +129,7 @@ impl Site for ForwardAuth {
                 respond::problem(StatusCode::NOT_FOUND, paths)
             });
         };
-        let (answer, delay) = self.ask(asking, &request, peer);
+        let (answer, delay) = self.ask(asking, &request, &peer);
         // A request that must wait in line waits here: a proxy cannot be told to.
         if !delay.is_zero() {
             self.service.clock().sleep(delay.min(LONGEST_DELAY)).await;

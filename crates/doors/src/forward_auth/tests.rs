@@ -24,7 +24,7 @@ fn request(path: &str, headers: &[(&str, &str)]) -> Parts {
 fn ask(door: &ForwardAuth, path: &str, headers: &[(&str, &str)]) -> u16 {
     let request = request(path, headers);
     let asking = Asking::at(request.uri.path()).unwrap();
-    door.ask(asking, &request, None).0.status().as_u16()
+    door.ask(asking, &request, &Peer::default()).0.status().as_u16()
 }
 
 const LOGIN: &str = "rules:
@@ -96,7 +96,7 @@ fn a_proxy_that_does_not_say_what_it_asks_about_is_told_so() {
     let odd = [("x-original-method", "GET /"), AS_NGINX[1], AS_NGINX[2]];
     assert_eq!(read("/nginx", &odd), OriginalError::NoMethod(method));
     let (door, headers) = (door(LOGIN), request("/caddy", &AS_NGINX));
-    let (answer, _) = door.ask(Asking::at("/caddy").unwrap(), &headers, None);
+    let (answer, _) = door.ask(Asking::at("/caddy").unwrap(), &headers, &Peer::default());
     assert_eq!(answer.status(), 400);
 }
 
@@ -108,7 +108,10 @@ rules: [{ name: a, key: [ip], limit: 1/h }]";
     let status = |peer: Option<&str>, forwarded: &str| {
         let headers = [&AS_NGINX[..], &[("x-forwarded-for", forwarded)]].concat();
         let peer = peer.map(|peer| peer.parse().unwrap());
-        door.ask(asking, &request("/nginx", &headers), peer).0.status().as_u16()
+        door.ask(asking, &request("/nginx", &headers), &Peer { ip: peer, name: None })
+            .0
+            .status()
+            .as_u16()
     };
     assert_eq!(status(Some("127.0.0.1"), "192.0.2.7"), 200);
     assert_eq!(status(Some("127.0.0.1"), "192.0.2.7"), 429);
@@ -136,7 +139,7 @@ fn slots_are_free_again_and_all_outcomes_count() {
 fn who_waits_in_line_is_kept_waiting() {
     let door = door("rules: [{ name: a, key: [], limit: 1/h, algorithm: leaky_bucket, queue: 1 }]");
     let (request, asking) = (request("/nginx", &AS_NGINX), Asking::at("/nginx").unwrap());
-    let asked = [(); 3].map(|()| door.ask(asking, &request, None));
+    let asked = [(); 3].map(|()| door.ask(asking, &request, &Peer::default()));
     assert_eq!(asked.each_ref().map(|(answer, _)| answer.status().as_u16()), [200, 200, 429]);
     let waits = asked.map(|(_, delay)| delay > Duration::from_secs(3_500));
     assert_eq!(waits, [false, true, false]);
@@ -160,7 +163,7 @@ proptest! {
         request.headers = headers;
         let rules = "client_ip: { trusted_proxies: [127.0.0.1] }
 rules: [{ name: a, key: [ip, path, header.host], limit: 1/h }]";
-        let (answer, _) = door(rules).ask(Asking::at(path).unwrap(), &request, None);
+        let (answer, _) = door(rules).ask(Asking::at(path).unwrap(), &request, &Peer::default());
         prop_assert!(matches!(answer.status().as_u16(), 200 | 400), "{}", answer.status());
     }
 }

@@ -8,6 +8,7 @@ use http::request::Parts;
 use tollgate::RuleSet;
 
 use crate::config::Config;
+use crate::connection::Peer;
 use crate::forward_auth::ForwardAuth;
 use crate::respond::Answers;
 use crate::service::Service;
@@ -47,6 +48,6 @@ impl ProxyClient {
     /// The status of what is answered; `None` if no proxy asks there.
     pub fn ask(&self, question: &Question) -> Option<u16> {
         let peer = Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        self.0.status(&question.0, peer)
+        self.0.status(&question.0, Peer { ip: peer, name: None })
     }
 }

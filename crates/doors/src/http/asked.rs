@@ -137,6 +137,7 @@ fn unknown<E: Error>(name: &str) -> E {
         Err(error) => return E::custom(format_args!("{error}: {}", error.remedy())),
         Ok(Attribute::Query(_)) => "write the query behind the path: `/v1/items?page=2`",
         Ok(Attribute::PathParameter(_)) => "it is found in the path: write `path`",
+        Ok(Attribute::ClientCert) => "it is found by the certificate of the connection",
         Ok(Attribute::Tier) => "write what the rules find it by: `tiers.from` names that",
         Ok(_) => "it is found by the address: write `ip`",
     };

@@ -26,23 +26,30 @@ impl Http {
     pub(super) fn check(
         &self,
         body: &[u8],
+        client: &str,
         intent: Intent,
         now: Tick,
     ) -> Result<Answer, Unreadable> {
         // Before anything is decided: slots may be free again.
         self.tickets.sweep(now);
         let answer = match body::read::<Asked<'_>>(body, self.limits.batch)? {
-            Body::One(asked) => self.check_one(&asked, intent, now),
-            Body::Many(all) => self.check_all(&all, intent, now),
+            Body::One(asked) => self.check_one(&asked, client, intent, now),
+            Body::Many(all) => self.check_all(&all, client, intent, now),
         };
         Ok(answer.unwrap_or_else(|Full| {
             respond::no_room("too many requests are under way: say how they ended, at /v1/report")
         }))
     }
 
-    fn check_one(&self, asked: &Asked<'_>, intent: Intent, now: Tick) -> Result<Answer, Full> {
+    fn check_one(
+        &self,
+        asked: &Asked<'_>,
+        client: &str,
+        intent: Intent,
+        now: Tick,
+    ) -> Result<Answer, Full> {
         let (headers, attributes) = asked.pairs();
-        let request = asked.request(&headers, &attributes);
+        let request = asked.request(&headers, &attributes).client_cert(client);
         let ruling = match intent {
             Intent::Look => self.service.peek(&request),
             Intent::Spend => {
@@ -63,10 +70,19 @@ impl Http {
     }
 
     /// Decides about each in order, or about none if there is no room for all of them.
-    fn check_all(&self, all: &[Asked<'_>], intent: Intent, now: Tick) -> Result<Answer, Full> {
+    fn check_all(
+        &self,
+        all: &[Asked<'_>],
+        client: &str,
+        intent: Intent,
+        now: Tick,
+    ) -> Result<Answer, Full> {
         let pairs: Vec<_> = all.iter().map(Asked::pairs).collect();
         let requests = all.iter().zip(&pairs);
-        let requests: Vec<_> = requests.map(|(asked, (h, a))| asked.request(h, a)).collect();
+        let requests = requests.map(|(asked, (headers, attributes))| {
+            asked.request(headers, attributes).client_cert(client)
+        });
+        let requests: Vec<_> = requests.collect();
         let mut text = Vec::with_capacity((all.len() * ROOM).min(MOST_ROOM));
         text.extend_from_slice(br#"{"answers":["#);
         let mut each = |at: usize, ruling: Ruling| {

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Whoever asks is a program of ours that asks for its clients. So the other end of the connection
-//! says nothing about a client: its address is the one that the body names, or is not known.
+//! says nothing about a client: its address is the one that the body names, or is not known. A
+//! certificate that it shows is its own, and says which program asks.
 
 mod asked;
 mod body;
@@ -58,7 +59,7 @@ impl Http {
         Self { service, answers, tickets, limits }
     }
 
-    async fn post(&self, route: Route, request: Request<Incoming>) -> Answer {
+    async fn post(&self, route: Route, request: Request<Incoming>, peer: &Peer) -> Answer {
         let (head, incoming) = request.into_parts();
         if let Some(answer) = encoded(&head.headers) {
             return answer;
@@ -66,17 +67,17 @@ impl Http {
         // They can be long, and the body can be long in coming.
         drop(head);
         match web::body(incoming, &self.limits, self.service.held()).await {
-            Ok(body) => self.act(route, &body),
+            Ok(body) => self.act(route, &body, peer.name()),
             Err(error) => respond::no_body(&error, self.limits.body_bytes),
         }
     }
 
-    /// Does what a body asks for.
-    fn act(&self, route: Route, body: &[u8]) -> Answer {
+    /// Does what a body asks for, for a client that has shown this certificate.
+    fn act(&self, route: Route, body: &[u8], client: &str) -> Answer {
         let now = self.service.clock().now();
         let answer = match route {
-            Route::Check => self.check(body, Intent::Spend, now),
-            Route::Peek => self.check(body, Intent::Look, now),
+            Route::Check => self.check(body, client, Intent::Spend, now),
+            Route::Peek => self.check(body, client, Intent::Look, now),
             Route::Report => self.report(body, now),
             _ => Ok(self.page(route)),
         };
@@ -100,13 +101,13 @@ impl Site for Http {
     const NAME: Name = Name::Http;
     type Body = Plain;
 
-    async fn answer(&self, request: Request<Incoming>, _: Peer) -> Answer {
+    async fn answer(&self, request: Request<Incoming>, peer: Peer) -> Answer {
         let Some(route) = Route::of(request.uri().path()) else { return nothing_here() };
         if route.takes_a_body() && page::is_of_another(&request) {
             return respond::problem(StatusCode::FORBIDDEN, page::REFUSAL);
         }
         match (route.takes_a_body(), request.method()) {
-            (true, &Method::POST) => self.post(route, request).await,
+            (true, &Method::POST) => self.post(route, request, &peer).await,
             (true, _) => respond::wrong_method("POST"),
             (false, &Method::GET | &Method::HEAD) => self.page(route),
             (false, _) => respond::wrong_method("GET, HEAD"),
@@ -115,7 +116,7 @@ impl Site for Http {
 
     fn quick(&self, path: &str, body: &[u8]) -> Option<Answer> {
         let route = Route::of(path).filter(|route| route.takes_a_body())?;
-        (body.len() <= self.limits.body_bytes).then(|| self.act(route, body))
+        (body.len() <= self.limits.body_bytes).then(|| self.act(route, body, ""))
     }
 
     fn service(&self) -> &Arc<Service> {

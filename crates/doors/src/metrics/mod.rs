@@ -21,6 +21,7 @@ use crate::metrics::histogram::Buckets;
 use crate::metrics::series::Series;
 use crate::metrics::shard::{SHARDS, Writer};
 use crate::tickets::Tickets;
+use crate::tls::Tls;
 
 pub use crate::metrics::family::{Family, Labels, Samples};
 pub use crate::metrics::histogram::Timings;
@@ -36,6 +37,7 @@ pub(crate) struct Metrics {
     tickets: OnceLock<Arc<Tickets>>,
     /// By door.
     wrong_secrets: [AtomicU64; Name::ALL.len()],
+    tls: OnceLock<Arc<Tls>>,
     rules_refused: AtomicU64,
     rules_swapped: AtomicU64,
     /// In nanoseconds since 1970.
@@ -67,6 +69,7 @@ impl Metrics {
             places: Default::default(),
             tickets: OnceLock::new(),
             wrong_secrets: Default::default(),
+            tls: OnceLock::new(),
             rules_refused: AtomicU64::new(0),
             rules_swapped: AtomicU64::new(0),
             last_swap: AtomicU64::new(now.as_unix_nanos()),
@@ -144,6 +147,12 @@ impl Metrics {
     /// Somebody has said a wrong password, or a wrong token.
     pub(crate) fn wrong_secret(&self, door: Name) {
         self.wrong_secrets[door as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// This is what connections are kept from being read with.
+    pub(crate) fn follow_tls(&self, tls: &Arc<Tls>) {
+        // There is one of it.
+        let _ = self.tls.set(Arc::clone(tls));
     }
 
     /// Rules are not put in force.

@@ -15,6 +15,7 @@ use crate::door::{Name, Places};
 use crate::held::Budget;
 use crate::service::{Service, THROTTLED};
 use crate::switches::Killed;
+use crate::tls::Tls;
 
 impl Metrics {
     /// All of it, as Prometheus reads it.
@@ -32,6 +33,7 @@ impl Metrics {
         families.extend(of_engine(service));
         families.extend(of_held(service.held()));
         families.push(of_heaviest(service, &series));
+        families.extend(self.tls.get().map_or_else(Vec::new, |tls| of_tls(tls)));
         families.extend(self.of_process(service));
         families
     }
@@ -247,6 +249,26 @@ fn of_tables(rules: &Stats, throttle: Option<&Stats>) -> Vec<Family> {
             "Keys that came from a shared count to one of their own. It begins anew with limits \
              that change.",
             counts(|stats| stats.promoted),
+        ),
+    ]
+}
+
+fn of_tls(tls: &Tls) -> Vec<Family> {
+    vec![
+        alone(
+            "tollgate_tls_certificate_not_after_seconds",
+            "Until when the certificate of the doors holds, in seconds since 1970.",
+            usize::try_from(tls.not_after()).unwrap_or(0),
+        ),
+        counter(
+            "tollgate_tls_refused",
+            "How often files of certificates changed that could not be used.",
+            one_count(tls.refused()),
+        ),
+        counter(
+            "tollgate_tls_failed",
+            "How many connections could not agree on TLS, or showed no certificate that is believed.",
+            one_count(tls.failed()),
         ),
     ]
 }

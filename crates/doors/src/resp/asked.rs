@@ -131,12 +131,16 @@ impl<'a> Asked<'a> {
         Ok(())
     }
 
-    /// Each request, and the rule that it is about. Without a method it is a GET, without a path
-    /// one for `/`.
-    pub(crate) fn each(&self) -> impl ExactSizeIterator<Item = (Request<'_>, Option<&str>)> {
-        self.requests.iter().map(|said| {
+    /// Each request of a client that has shown this certificate, and the rule that it is about.
+    /// Without a method it is a GET, without a path one for `/`.
+    pub(crate) fn each<'r>(
+        &'r self,
+        client: &'r str,
+    ) -> impl ExactSizeIterator<Item = (Request<'r>, Option<&'r str>)> {
+        self.requests.iter().map(move |said| {
             let request = Request::new(said.method.unwrap_or("GET"), said.path.unwrap_or("/"))
                 .host(said.host.unwrap_or_default())
+                .client_cert(client)
                 .cost(said.cost.unwrap_or(1))
                 .headers(&self.headers[said.headers.clone()])
                 .attributes(&self.attributes[said.attributes.clone()]);
@@ -188,6 +192,7 @@ fn unknown(name: &str) -> AskError {
         Err(error) => return AskError::Unknown { error },
         Ok(Attribute::Query(_)) => "write the query behind the path: /v1/items?page=2",
         Ok(Attribute::PathParameter(_)) => "it is found in the path: give `path`",
+        Ok(Attribute::ClientCert) => "it is found by the certificate of the connection",
         Ok(Attribute::Tier) => "give what the rules find it by: `tiers.from` names that",
         Ok(_) => "it is found by the address: give `ip`",
     };
@@ -236,7 +241,7 @@ mod tests {
             "h",
         ])
         .unwrap();
-        let (request, _) = asked.each().next().unwrap();
+        let (request, _) = asked.each("").next().unwrap();
         assert_eq!((request.method(), request.path(), request.query()), ("POST", "/login", "a=b"));
         assert_eq!(request.all_headers("X-A").collect::<Vec<_>>(), ["1", "2"]);
         assert_eq!(request.every_attribute(), [("user", "u1"), ("claims.plan", "pro")]);
@@ -247,7 +252,7 @@ mod tests {
     #[test]
     fn what_is_left_out_is_usual() {
         let asked = asked(&[]).unwrap();
-        let (request, rule) = asked.each().next().unwrap();
+        let (request, rule) = asked.each("").next().unwrap();
         assert_eq!((request.method(), request.path(), rule), ("GET", "/", None));
     }
 
@@ -280,7 +285,7 @@ mod tests {
         );
         assert!(both.add(&[b"c", b"user", b"\xff"], Naming::Nothing).is_err());
         assert!(both.add(&[b"c", b"user", b"b"], Naming::Nothing).is_ok());
-        let (request, _) = both.each().next().unwrap();
+        let (request, _) = both.each("").next().unwrap();
         assert_eq!((both.len(), request.every_attribute()), (1, &[("user", "b")][..]));
         assert!(request.every_header().is_empty());
     }

@@ -202,8 +202,8 @@ impl Answering<'_> {
                 let reset = keys.filter(|key| door.service.reset_throttle(key)).count();
                 replies.integer(reset as i64);
             }
-            Verb::Peek => door.peek(arguments, replies),
-            Verb::Reset => door.reset(arguments, replies),
+            Verb::Peek => door.peek(arguments, session.client_cert(), replies),
+            Verb::Reset => door.reset(arguments, session.client_cert(), replies),
             Verb::Report => door.report(arguments, replies),
             Verb::Multi => match session.transaction {
                 Some(_) => replies.error("ERR MULTI calls can not be nested"),
@@ -308,7 +308,7 @@ impl Answering<'_> {
             batch.throttles.clear();
         }
         if batch.checks.len() > 0 {
-            self.door.check(&batch.checks, &mut self.replies);
+            self.door.check(&batch.checks, self.session.client_cert(), &mut self.replies);
             batch.checks.clear();
         }
     }

@@ -15,12 +15,12 @@ use crate::tickets::{Ticket, Tickets};
 impl Resp {
     /// Decides about all of these, and answers each.
     #[inline(never)]
-    pub(super) fn check(&self, asked: &Asked<'_>, replies: &mut Replies<'_>) {
+    pub(super) fn check(&self, asked: &Asked<'_>, client: &str, replies: &mut Replies<'_>) {
         let now = self.service.clock().now();
         // Before anything is decided: slots may be free again.
         self.tickets.sweep(now);
         let requests: SmallVec<[Request<'_>; 4]> =
-            asked.each().map(|(request, _)| request).collect();
+            asked.each(client).map(|(request, _)| request).collect();
         if !self.tickets.has_room(requests.len(), now) {
             return requests.iter().for_each(|request| self.check_in_need(request, now, replies));
         }
@@ -52,21 +52,23 @@ impl Resp {
     }
 
     /// Answers what [`check`](Self::check) would.
-    pub(super) fn peek(&self, arguments: &[&[u8]], replies: &mut Replies<'_>) {
+    pub(super) fn peek(&self, arguments: &[&[u8]], client: &str, replies: &mut Replies<'_>) {
         let mut asked = Asked::default();
         if let Err(error) = asked.add(arguments, Naming::Nothing) {
             return replies.error(&format!("ERR {error}"));
         }
-        asked.each().for_each(|(request, _)| answer(&self.service.peek(&request), None, replies));
+        for (request, _) in asked.each(client) {
+            answer(&self.service.peek(&request), None, replies);
+        }
     }
 
     /// Gives the keys of a request everything back, for all rules or for one.
-    pub(super) fn reset(&self, arguments: &[&[u8]], replies: &mut Replies<'_>) {
+    pub(super) fn reset(&self, arguments: &[&[u8]], client: &str, replies: &mut Replies<'_>) {
         let mut asked = Asked::default();
         if let Err(error) = asked.add(arguments, Naming::Rules) {
             return replies.error(&format!("ERR {error}"));
         }
-        for (request, rule) in asked.each() {
+        for (request, rule) in asked.each(client) {
             match self.service.engine().reset(&request, rule) {
                 Ok(reset) => replies.integer(reset as i64),
                 Err(error) => replies.error(&format!("ERR {error}")),

@@ -57,6 +57,11 @@ impl Session {
         self.wrong >= MOST_WRONG
     }
 
+    /// Whom the certificate is for that it has shown; empty if it has shown none.
+    pub(crate) fn client_cert(&self) -> &str {
+        self.peer.name()
+    }
+
     /// What its commands may take: little before it has said the password.
     pub(crate) const fn bounds(&self, limits: &Limits) -> Bounds {
         match self.authenticated {
@@ -214,7 +219,7 @@ impl Session {
         let shown = |word: &[u8]| String::from_utf8_lossy(word).into_owned();
         let mut line = format!("id={} addr=", self.id);
         // A text takes whatever is written to it.
-        let _ = match self.peer {
+        let _ = match self.peer.ip {
             Some(peer) => write!(line, "{peer}"),
             None => write!(line, "unix"),
         };

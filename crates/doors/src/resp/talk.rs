@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::connection::Limits;
+use crate::connection::{Limits, Peer};
 use crate::resp::Resp;
 use crate::resp::pipeline::{self, Next};
 use crate::resp::session::Session;
@@ -25,7 +25,7 @@ impl Talk {
         password: Option<Secret>,
         limits: Limits,
     ) -> Self {
-        let session = Session::new(None, password.as_ref());
+        let session = Session::new(Peer::default(), password.as_ref());
         let door = Resp::new(service, tickets, password, limits);
         Self { door, session, input: Vec::new(), next: Next::Read { needs: 1 } }
     }

@@ -15,7 +15,7 @@ pub(crate) struct Kept {
 /// A request in one piece.
 #[derive(Debug)]
 struct Owned {
-    /// The method, the target, the host, then names and values of headers and attributes.
+    /// The method, the target, the host, who has shown a certificate, then names and values of headers and attributes.
     text: Box<str>,
     /// Where each of these ends.
     ends: Box<[u32]>,
@@ -46,7 +46,7 @@ impl Owned {
     fn new(request: &Request<'_>) -> Self {
         let (headers, attributes) = (request.every_header(), request.every_attribute());
         let mut text = String::new();
-        let mut ends = Vec::with_capacity(3 + 2 * (headers.len() + attributes.len()));
+        let mut ends = Vec::with_capacity(4 + 2 * (headers.len() + attributes.len()));
         let mut end = |text: &str| ends.push(u32::try_from(text.len()).unwrap_or(u32::MAX));
         text.push_str(request.method());
         end(&text);
@@ -57,6 +57,8 @@ impl Owned {
         }
         end(&text);
         text.push_str(request.host_name());
+        end(&text);
+        text.push_str(request.client_cert_name());
         end(&text);
         for (name, value) in headers.iter().chain(attributes) {
             for part in [name, value] {
@@ -82,11 +84,11 @@ impl Owned {
             part
         });
         let mut part = || parts.next().unwrap_or_default();
-        let (method, target, host) = (part(), part(), part());
-        let pairs = self.ends.len().saturating_sub(3) / 2;
+        let (method, target, host, client) = (part(), part(), part(), part());
+        let pairs = self.ends.len().saturating_sub(4) / 2;
         let pairs: SmallVec<[(&str, &str); 8]> = (0..pairs).map(|_| (part(), part())).collect();
         let (headers, attributes) = pairs.split_at(self.headers.min(pairs.len()));
-        let request = Request::new(method, target).host(host).cost(self.cost);
+        let request = Request::new(method, target).host(host).client_cert(client).cost(self.cost);
         let request = request.headers(headers).attributes(attributes);
         match self.peer {
             Some(peer) => ask(&request.peer(peer)),

@@ -49,7 +49,7 @@ impl Server {
         until(&format!("it says where `{door}` is"), || {
             let lines = self.process.output();
             lines.iter().find_map(|line| match *line.split_whitespace().collect::<Vec<_>>() {
-                [name, address] if name == door => address.parse().ok(),
+                [name, address] | [name, address, "(TLS)"] if name == door => address.parse().ok(),
                 _ => None,
             })
         })
