@@ -8,6 +8,7 @@ mod decide;
 mod heavy;
 mod inspect;
 mod keys;
+mod refund;
 mod rehearsal;
 mod ruling;
 mod stats;

@@ -19,6 +19,7 @@ mod limits;
 mod model;
 mod modes;
 mod outcomes;
+mod refund;
 mod slots;
 mod stats;
 mod switches;

@@ -138,11 +138,16 @@ impl Asking {
         Decided::ByRules(self.service.peek(request))
     }
 
-    /// What would be decided. Whoever spends nothing is told whether there is anything left.
+    /// What would be decided. Whoever spends nothing is told whether there is anything left, after
+    /// what they give back. This is called once for them.
     fn look(&self, part: &Part<'_, '_>) -> Result<Decided, Refusal> {
         match part.own {
             Some(_) => self.own(part, Intent::Look),
             None => {
+                let gives = part.described.gives;
+                if gives > 0 {
+                    self.service.engine().refund(&part.request.cost(gives));
+                }
                 let hits = part.described.hits.max(1);
                 Ok(Decided::ByRules(self.service.peek(&part.request.cost(hits))))
             }

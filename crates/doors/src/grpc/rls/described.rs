@@ -23,6 +23,8 @@ pub(super) struct Described<'a> {
     names: String,
     /// What it spends; 0 looks.
     pub(super) hits: u64,
+    /// What it gives back.
+    pub(super) gives: u64,
     /// The limit that came with it.
     pub(super) own: Option<Own>,
 }
@@ -72,11 +74,13 @@ impl<'a> Described<'a> {
     /// Reads a descriptor that spends so many hits, unless it says so itself.
     fn read(domain: &'a str, message: &'a [u8], mut hits: u64) -> Result<Self, Refusal> {
         let (mut entries, mut own, mut fields) = (SmallVec::new(), None, Fields::of(message));
+        let mut is_negative = false;
         while let Some((number, value)) = fields.next()? {
             match number {
                 1 => entries.push(wire::pair(value.bytes()?)?),
                 2 => own = Some(Own::read(value.bytes()?)?),
                 3 => hits = wrapped(value.bytes()?)?,
+                4 => is_negative = value.number()? != 0,
                 _ => {}
             }
         }
@@ -88,7 +92,8 @@ impl<'a> Described<'a> {
             return Err(Refusal::invalid(format!("hits_addend is more than {MOST_HITS}")));
         }
         let names = names(&entries);
-        Ok(Self { domain, entries, names, hits, own })
+        let (hits, gives) = if is_negative { (0, hits) } else { (hits, 0) };
+        Ok(Self { domain, entries, names, hits, gives, own })
     }
 
     pub(super) fn attributes(&self) -> Attributes<'_> {

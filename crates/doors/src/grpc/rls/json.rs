@@ -71,6 +71,8 @@ struct AskedDescriptor {
     limit: Option<AskedLimit>,
     #[serde(default, alias = "hits_addend", deserialize_with = "number")]
     hits_addend: Option<u64>,
+    #[serde(default, alias = "is_negative_hits")]
+    is_negative_hits: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -154,6 +156,7 @@ impl From<AskedDescriptor> for RateLimitDescriptor {
             entries: entries.map(|AskedEntry { key, value }| Entry { key, value }).collect(),
             limit,
             hits_addend: asked.hits_addend,
+            is_negative_hits: asked.is_negative_hits,
         }
     }
 }

@@ -123,6 +123,22 @@ fn hits_are_those_of_the_descriptor_or_of_the_request() {
 }
 
 #[test]
+fn negative_hits_are_given_back() {
+    for text in [RULES.to_owned(), format!("descriptors: each\n{RULES}")] {
+        let asking = asking(&text);
+        let mut path = descriptor(&[("path", "/")]);
+        path.hits_addend = Some(8);
+        assert_eq!(codes(&ask(&asking, request(vec![path.clone()]))), [(OK, 1)]);
+        path.hits_addend = Some(3);
+        path.is_negative_hits = true;
+        assert_eq!(codes(&ask(&asking, request(vec![path.clone()]))), [(OK, 4)]);
+        let both = request(vec![path.clone(), descriptor(&[("user", "a")])]);
+        assert_eq!(codes(&ask(&asking, both)), [(OK, 7), (OK, 1)]);
+        assert_eq!(codes(&ask(&asking, request(vec![path]))), [(OK, 9)], "not more than all");
+    }
+}
+
+#[test]
 fn a_limit_that_comes_with_a_descriptor_is_used_instead() {
     let asking = asking(RULES);
     let limited = |requests_per_unit, unit: RateLimitUnit| {
