@@ -90,7 +90,14 @@ fn clients_with_certificates_are_let_in_and_counted_by_them() {
         assert_eq!(told["http"]["remaining"], 5, "{told}");
         assert_eq!(told["resp"]["remaining"], 4, "each has its own: {told}");
         assert_eq!(told["grpc"]["health"], serde_json::json!([8, 1]), "{told}");
-        assert_eq!(speak(&server, folder, name)["http"]["remaining"], 4, "at every door the same");
+        let answers: [Vec<u8>; 2] =
+            serde_json::from_value(told["grpc"]["answers"].clone()).unwrap();
+        for (answer, left) in answers.iter().zip([3, 2]) {
+            // The limit is field 3, and what is left of it field 4.
+            let known = answer.windows(4).any(|bytes| *bytes == [24, 5, 32, left]);
+            assert!(known, "{left} are left at every door: {answer:?}");
+        }
+        assert_eq!(speak(&server, folder, name)["http"]["remaining"], 2);
     }
     let told = speak(&server, folder, "nobody");
     for door in ["http", "resp", "grpc"] {

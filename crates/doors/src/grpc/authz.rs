@@ -46,6 +46,7 @@ impl Asking {
         let path = if http.path.is_empty() { "/" } else { &*http.path };
         let request = tollgate::Request::new(&http.method, path)
             .host(&http.host)
+            .client_cert(self.client_cert())
             .headers(&headers)
             .attributes(&attributes);
         let request = match address(context.source.as_ref()) {

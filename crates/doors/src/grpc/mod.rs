@@ -15,7 +15,7 @@
 //! there are so many of them. What is rare, or a stream, goes through tonic.
 //!
 //! Whoever asks is a program of ours that asks for its clients. So the other end of the connection
-//! says nothing about a client.
+//! says nothing about a client; a certificate that it shows is its own, and says which program asks.
 
 mod authz;
 mod frame;
@@ -26,6 +26,7 @@ mod rls;
 mod streamed;
 mod wire;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,12 +56,14 @@ pub(crate) struct Grpc {
 }
 
 /// What everybody needs who answers here.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Asking {
     service: Arc<Service>,
     answers: Arc<Answers>,
     tickets: Arc<Tickets>,
     limits: Limits,
+    /// Whom the certificate is for that the client has shown.
+    client: Option<Arc<str>>,
 }
 
 /// What an answer is, and how long it is to be kept back.
@@ -73,14 +76,14 @@ impl Grpc {
         tickets: Arc<Tickets>,
         limits: Limits,
     ) -> Self {
-        let asking = Arc::new(Asking { service, answers, tickets, limits });
+        let asking = Arc::new(Asking { service, answers, tickets, limits, client: None });
         Self { streamed: Streamed::new(&asking), asking }
     }
 
     /// A call with one message and one answer.
-    async fn call(&self, method: Method, body: Incoming) -> Response<Reply> {
+    async fn call(&self, method: Method, body: Incoming, peer: Peer) -> Response<Reply> {
         let told = match frame::read(body, &self.asking.limits, self.asking.service.held()).await {
-            Ok(message) => self.asking.answer(method, message),
+            Ok(message) => self.asking.of(peer).answer(method, message),
             Err(refusal) => Err(refusal),
         };
         match told {
@@ -110,10 +113,10 @@ impl Grpc {
     }
 
     /// `POST /json`, as envoyproxy/ratelimit has it.
-    async fn json(&self, body: Incoming) -> Response<Reply> {
+    async fn json(&self, body: Incoming, peer: Peer) -> Response<Reply> {
         let limits = &self.asking.limits;
         let answer = match web::body(body, limits, self.asking.service.held()).await {
-            Ok(body) => rls::answer_json(&self.asking, &body).await,
+            Ok(body) => rls::answer_json(&self.asking.of(peer), &body).await,
             Err(error) => respond::no_body(&error, limits.body_bytes),
         };
         answer.map(Reply::Plain)
@@ -146,20 +149,23 @@ impl Site for Grpc {
         &self.asking.service
     }
 
-    async fn answer(&self, request: Request<Incoming>, _: Peer) -> Response<Reply> {
+    async fn answer(&self, mut request: Request<Incoming>, peer: Peer) -> Response<Reply> {
         let path = request.uri().path();
         // Nothing but the body is kept while it is waited for: that would have to be moved about.
         match (Method::of(path), *request.method() == ::http::Method::POST) {
             (Some(method), true) if frame::is_grpc(request.headers()) => {
-                self.call(method, request.into_body()).await
+                self.call(method, request.into_body(), peer).await
             }
             (Some(_), _) => Refusal::NoCall.answer(),
             (None, true) if path == "/json" && page::is_of_another(&request) => {
                 respond::problem(StatusCode::FORBIDDEN, page::REFUSAL).map(Reply::Plain)
             }
-            (None, true) if path == "/json" => self.json(request.into_body()).await,
+            (None, true) if path == "/json" => self.json(request.into_body(), peer).await,
             (None, _) => match self.streamed.serving(path) {
-                Some(call) => call(request).await.map(Reply::streamed),
+                Some(call) => {
+                    request.extensions_mut().insert(peer);
+                    call(request).await.map(Reply::streamed)
+                }
                 None => self.other(&request),
             },
         }
@@ -197,6 +203,19 @@ impl Method {
 }
 
 impl Asking {
+    /// The same for this client.
+    fn of(&self, peer: Peer) -> Cow<'_, Self> {
+        match peer.name {
+            None => Cow::Borrowed(self),
+            client => Cow::Owned(Self { client, ..self.clone() }),
+        }
+    }
+
+    /// Whom its certificate is for; empty if it has shown none.
+    fn client_cert(&self) -> &str {
+        self.client.as_deref().unwrap_or_default()
+    }
+
     /// Answers a message with a message.
     fn answer(&self, method: Method, message: Bytes) -> Told<Bytes> {
         match method {

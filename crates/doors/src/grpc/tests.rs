@@ -16,5 +16,5 @@ pub(super) fn asking(rules: &str) -> Asking {
     let limits = Limits { batch: 20, tickets: 2, ..Limits::default() };
     let service = Arc::new(Service::new(RuleSet::parse(rules).unwrap(), 1000).unwrap());
     let answers = Arc::new(Answers::new(Arc::clone(&service), Respond::default()));
-    Asking { service, answers, tickets: Arc::new(Tickets::new(&limits)), limits }
+    Asking { service, answers, tickets: Arc::new(Tickets::new(&limits)), limits, client: None }
 }

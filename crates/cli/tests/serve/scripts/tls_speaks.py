@@ -45,9 +45,12 @@ def ask_grpc():
     own = {} if who == "nobody" else {"private_key": read(f"{who}.key"), "certificate_chain": read(f"{who}.pem")}
     credentials = grpc.ssl_channel_credentials(root_certificates=read("ca.pem"), **own)
     with grpc.secure_channel(f"localhost:{grpc_port}", credentials) as channel:
-        # An empty message asks about everything.
-        check = channel.unary_unary("/grpc.health.v1.Health/Check")
-        return {"health": list(check(b"", timeout=20))}
+        # Empty messages ask whether all is well, and about a request without attributes.
+        health = channel.unary_unary("/grpc.health.v1.Health/Check")
+        check = channel.unary_unary("/tollgate.v1.Tollgate/Check")
+        stream = channel.stream_stream("/tollgate.v1.Tollgate/CheckStream")
+        answers = [check(b"", timeout=20), next(stream(iter([b""]), timeout=20))]
+        return {"health": list(health(b"", timeout=20)), "answers": [list(it) for it in answers]}
 
 
 def told(ask):

@@ -4,6 +4,7 @@ mod asked;
 mod stream;
 mod told;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use tollgate_proto::tollgate::v1::{
 };
 use tonic::{Response, Status, Streaming, async_trait};
 
+use crate::connection::Peer;
 use crate::door::Name;
 use crate::grpc::frame::{self, Code, Refusal};
 use crate::grpc::native::asked::Asked;
@@ -35,7 +37,7 @@ impl Asking {
     }
 
     fn check_at(&self, asked: &Asked<'_>, now: Tick) -> Result<CheckResponse, Refusal> {
-        let request = asked.request();
+        let request = asked.request().client_cert(self.client_cert());
         if asked.peek {
             return Ok(told::answer(&self.service.peek(&request), None, asked));
         }
@@ -59,7 +61,8 @@ impl Asking {
                 checks.push(Asked::read(value.bytes()?)?);
             }
         }
-        let requests: Vec<_> = checks.iter().map(Asked::request).collect();
+        let requests = checks.iter().map(|asked| asked.request().client_cert(self.client_cert()));
+        let requests: Vec<_> = requests.collect();
         self.need_room(&requests, now)?;
         let mut to = Vec::with_capacity(checks.len() * ROOM + ROOM);
         frame::begin(&mut to);
@@ -167,7 +170,12 @@ impl tollgate_server::Tollgate for Native {
         &self,
         asked: tonic::Request<Streaming<CheckRequest>>,
     ) -> Result<Response<Answers>, Status> {
-        Ok(Response::new(Answers::new(Arc::clone(&self.asking), asked.into_inner())))
+        let peer = asked.extensions().get::<Peer>().cloned().unwrap_or_default();
+        let asking = match self.asking.of(peer) {
+            Cow::Borrowed(_) => Arc::clone(&self.asking),
+            Cow::Owned(asking) => Arc::new(asking),
+        };
+        Ok(Response::new(Answers::new(asking, asked.into_inner())))
     }
 
     async fn report(

@@ -57,7 +57,7 @@ impl Asking {
     /// The usual case: one descriptor that spends something, and leaves the limit to rules.
     pub(super) fn decide_single(&self, one: &Described<'_>) -> Decided {
         let attributes = one.attributes();
-        let request = one.request(&attributes);
+        let request = one.request(&attributes).client_cert(self.client_cert());
         let ruling = self.service.check(Name::Grpc, &request);
         self.and_charge(ruling, &request)
     }
@@ -66,7 +66,7 @@ impl Asking {
         let attributes: Vec<Attributes<'_>> = all.iter().map(Described::attributes).collect();
         let parts = all.iter().zip(&attributes).map(|(described, attributes)| Part {
             described,
-            request: described.request(attributes),
+            request: described.request(attributes).client_cert(self.client_cert()),
             own: described.own,
         });
         let parts: Vec<_> = parts.collect();
