@@ -23,7 +23,18 @@ rules:
 
 /// A server that has seen some of everything.
 fn server() -> Server {
-    let server = Server::start(RULES);
+    let folder = tempfile::TempDir::new().unwrap();
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let certificate = file("cert.pem", &certified.cert.pem());
+    let key = file("key.pem", &certified.signing_key.serialize_pem());
+    // At a door that nobody asks at here: what is told about TLS is told all the same.
+    let tls = format!("[tls]\ncertificate = '{certificate}'\nkey = '{key}'\ndoors = ['resp']\n");
+    let server = Server::with(RULES, &["--config", &file("tollgate.toml", &tls)]);
     assert_eq!(server.run(&["kill", "killed"]).code, 0);
     fs::write(server.rules(), "rules: [{ nam: b }]").unwrap();
     ask(&server);
