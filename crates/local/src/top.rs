@@ -111,7 +111,7 @@ impl HeavyKeys {
     /// ```
     #[inline(always)]
     pub fn count(&self, denied: bool, key: impl FnOnce() -> (KeyHash, String)) {
-        self.count_each(|| {
+        self.count_each(move || {
             let (hash, label) = key();
             [(hash, denied, label)]
         });
@@ -132,10 +132,24 @@ impl HeavyKeys {
     where
         K: AsRef<[(KeyHash, bool, String)]>,
     {
-        match self.until_sample() {
-            0 => self.sample(keys),
-            until => self.set_until_sample(until - 1),
+        if self.is_turn() {
+            self.sample(keys);
         }
+    }
+
+    /// Whether it is the turn of this decision to be sampled; if not, it comes nearer.
+    #[inline(always)]
+    fn is_turn(&self) -> bool {
+        UNTIL_SAMPLE.with(|countdowns| {
+            let countdown = &countdowns[self.place()];
+            let next = countdown.get().wrapping_sub(1);
+            // Neither at its end nor somebody else's.
+            let goes_on = next.wrapping_sub(self.end) <= u64::from(u32::MAX);
+            if goes_on {
+                countdown.set(next);
+            }
+            !goes_on
+        })
     }
 
     /// Counts the decisions of a batch; `at` gives the key at an index, and whether it was denied.
