@@ -24,8 +24,9 @@ fn main() -> Result<(), Box<dyn error::Error>> {
 }
 
 /// What everything else is imported from.
-const ROOTS: [&str; 3] = [
+const ROOTS: [&str; 4] = [
     "tollgate/v1/tollgate.proto",
     "envoy/service/ratelimit/v3/rls.proto",
+    "envoy/service/rate_limit_quota/v3/rlqs.proto",
     "envoy/service/auth/v3/external_auth.proto",
 ];

@@ -60,6 +60,11 @@ mod generated {
                     tonic::include_proto!("envoy.service.auth.v3");
                 }
             }
+            pub mod rate_limit_quota {
+                pub mod v3 {
+                    tonic::include_proto!("envoy.service.rate_limit_quota.v3");
+                }
+            }
             pub mod ratelimit {
                 pub mod v3 {
                     tonic::include_proto!("envoy.service.ratelimit.v3");
