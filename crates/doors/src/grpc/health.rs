@@ -119,7 +119,7 @@ impl Stream for Changes {
 
 /// The server itself, and what it serves.
 fn is_known(service: &str) -> bool {
-    ["", RLS, AUTHORIZATION, NATIVE].contains(&service)
+    ["", RLS, QUOTAS, AUTHORIZATION, NATIVE].contains(&service)
 }
 
 const fn told(status: ServingStatus) -> HealthCheckResponse {
@@ -127,5 +127,6 @@ const fn told(status: ServingStatus) -> HealthCheckResponse {
 }
 
 const RLS: &str = "envoy.service.ratelimit.v3.RateLimitService";
+const QUOTAS: &str = "envoy.service.rate_limit_quota.v3.RateLimitQuotaService";
 const AUTHORIZATION: &str = "envoy.service.auth.v3.Authorization";
 const NATIVE: &str = "tollgate.v1.Tollgate";

@@ -4,6 +4,7 @@
 //!   frame      bytes of HTTP/2 as a message, and a message as bytes; refusals as statuses of gRPC
 //!   reply      what an answer consists of
 //!   rls        Envoy's rate limit service, also in JSON
+//!   rlqs       Envoy's rate limit quota service
 //!   authz      Envoy's external authorization
 //!   native     Tollgate's own protocol
 //!   health     whether requests should be sent here
@@ -22,6 +23,7 @@ mod frame;
 mod health;
 mod native;
 mod reply;
+mod rlqs;
 mod rls;
 mod streamed;
 mod wire;

@@ -14,6 +14,7 @@ use tonic_reflection::server::Builder;
 use crate::grpc::Asking;
 use crate::grpc::health::Health;
 use crate::grpc::native::Native;
+use crate::grpc::rlqs::Quotas;
 
 /// A service of tonic. It is never busy.
 pub(super) type Call = Box<dyn Fn(Request<Incoming>) -> Answering + Send + Sync>;
@@ -28,8 +29,10 @@ impl Streamed {
         let most = asking.limits.body_bytes;
         let native = Native::serving(asking);
         let health = Health::serving(Arc::clone(&asking.service), most);
+        let quotas = Quotas::serving(asking);
         let mut all = vec![
             ("/tollgate.v1.Tollgate/", calling(native)),
+            ("/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/", calling(quotas)),
             ("/grpc.health.v1.Health/", calling(health)),
         ];
         // What we have made ourselves can be read. If not, nobody can look it up, and that is all.
