@@ -13,6 +13,7 @@ mod caddy;
 mod clients;
 mod denials;
 mod envoy;
+mod envoy_rlqs;
 mod envoy_rls;
 mod grpc;
 mod haproxy;
