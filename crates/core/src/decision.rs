@@ -1,5 +1,6 @@
 //! The answer: may this request pass, what is left, and when to come back.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use crate::word::Word;
@@ -342,7 +343,8 @@ impl Decision {
     }
 
     /// The stricter of two answers to one request: a denial before an allowance, the longer wait
-    /// before the shorter, then the smaller remainder.
+    /// before the shorter, then the smaller remainder, and of equal ones that which takes longer to
+    /// come back.
     ///
     /// ```
     /// use std::time::Duration;
@@ -352,11 +354,17 @@ impl Decision {
     /// let denied = Decision::deny(5, 0, Duration::ZERO, Retry::After(Duration::from_secs(1)));
     /// assert_eq!(plenty.stricter(little), little);
     /// assert_eq!(little.stricter(denied), denied);
+    /// let later = Decision::allow(10, 1, Duration::from_secs(60));
+    /// assert_eq!(little.stricter(later), later, "who waits for the other waits in vain");
     /// ```
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
         let rank = |d: &Self| (d.kind(), d.wait(), std::cmp::Reverse(d.remaining()));
-        if rank(&other) > rank(&self) { other } else { self }
+        match rank(&other).cmp(&rank(&self)) {
+            Ordering::Greater => other,
+            Ordering::Equal if other.reset_after() > self.reset_after() => other,
+            _ => self,
+        }
     }
 
     /// The same verdict, with what `other` says is left.
