@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -165,6 +165,12 @@ impl AsyncRead for Stream {
     ) -> Poll<io::Result<()>> {
         let Self { socket, meter } = self.get_mut();
         let before = room.filled().len();
+        if let Socket::Tls(stream) = socket {
+            // What was written before may still be here: whoever waits for an answer sends nothing.
+            if let Poll::Ready(Err(error)) = Pin::new(stream).poll_flush(context) {
+                return Poll::Ready(Err(error));
+            }
+        }
         let read = match socket {
             Socket::Tcp(stream) => Pin::new(stream).poll_read(context, room),
             Socket::Tls(stream) => Pin::new(stream).poll_read(context, room),
@@ -186,7 +192,7 @@ impl AsyncWrite for Stream {
         let Self { socket, meter } = self.get_mut();
         let wrote = match socket {
             Socket::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
-            Socket::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+            Socket::Tls(stream) => poll_encrypt(stream, context, bytes),
             Socket::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
         };
         if let Poll::Ready(Ok(1..)) = &wrote {
@@ -203,7 +209,10 @@ impl AsyncWrite for Stream {
         let Self { socket, meter } = self.get_mut();
         let wrote = match socket {
             Socket::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, bytes),
-            Socket::Tls(stream) => Pin::new(stream).poll_write_vectored(context, bytes),
+            Socket::Tls(stream) => {
+                let first = bytes.iter().find(|bytes| !bytes.is_empty());
+                poll_encrypt(stream, context, first.map_or(&[], |bytes| bytes))
+            }
             Socket::Unix(stream) => Pin::new(stream).poll_write_vectored(context, bytes),
         };
         if let Poll::Ready(Ok(1..)) = &wrote {
@@ -233,3 +242,23 @@ impl AsyncWrite for Stream {
         }
     }
 }
+
+/// Writes a piece, once all that was written before has gone: otherwise a client that does not read
+/// would have its answers pile up where nobody sees them.
+fn poll_encrypt(
+    stream: &mut TlsStream<TcpStream>,
+    context: &mut Context<'_>,
+    bytes: &[u8],
+) -> Poll<io::Result<usize>> {
+    ready!(Pin::new(&mut *stream).poll_flush(context))?;
+    let piece = &bytes[..bytes.len().min(PIECE)];
+    let wrote = ready!(Pin::new(&mut *stream).poll_write(context, piece))?;
+    // What does not go at once goes with what is read or written next.
+    match Pin::new(stream).poll_flush(context) {
+        Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+        _ => Poll::Ready(Ok(wrote)),
+    }
+}
+
+/// How much is encrypted at once: a record of TLS.
+const PIECE: usize = 16 << 10;

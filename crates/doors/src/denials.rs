@@ -173,12 +173,17 @@ impl Of {
 }
 
 impl Part {
-    /// Whether a text tells its value: `/users/alice` that of `user=alice`.
-    fn is_in(&self, text: &str) -> bool {
-        let value = &*self.value;
+    /// Whether a path tells its value: `/users/alice` that of `user=alice`, in whatever letters, and
+    /// escaped or not.
+    fn is_in(&self, path: &str) -> bool {
+        let plain = |text: &str| {
+            percent_encoding::percent_decode_str(text).decode_utf8_lossy().to_lowercase()
+        };
+        let (path, value) = (plain(path), plain(&self.value));
         let is_long = value.len() >= LONG;
+        let mut pieces = path.split(['/', '.', ';', ',', '=']);
         !value.is_empty()
-            && (text.split('/').any(|piece| piece == value) || (is_long && text.contains(value)))
+            && (pieces.any(|piece| piece == value) || (is_long && path.contains(&value)))
     }
 }
 

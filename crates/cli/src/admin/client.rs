@@ -21,7 +21,7 @@ use super::AdminError;
 use super::tls::Tls;
 use crate::environment;
 use crate::error::Error;
-use crate::flags::{Remote, Server};
+use crate::flags::{Remote, Server, TlsFlags};
 use crate::print;
 
 /// The admin door of a server.
@@ -59,7 +59,7 @@ impl<'a> Client<'a> {
         };
         let token = token.filter(|token| !token.is_empty());
         let token = token.map(|token| header(token).ok_or(AdminError::BadToken)).transpose()?;
-        let tls = Tls::of(remote)?;
+        let tls = Tls::of(&remote.server, &remote.tls)?;
         if token.is_some() && tls.is_none() && !remote.server.is_here() {
             print::note(IN_THE_CLEAR);
         }
@@ -67,8 +67,8 @@ impl<'a> Client<'a> {
     }
 
     /// A server that asks for no token, at that door.
-    pub(super) const fn open(server: &'a Server) -> Self {
-        Self { server, token: None, tls: None }
+    pub(super) fn open(server: &'a Server, tls: &TlsFlags) -> Result<Self, Error> {
+        Ok(Self { server, token: None, tls: Tls::of(server, tls)? })
     }
 
     /// The status of the answer to a GET.

@@ -10,7 +10,7 @@ use crate::flags::{Output, Ready};
 use crate::print;
 
 pub(crate) fn run(flags: &Ready) -> Result<Ending, Error> {
-    let (text, ending) = match Client::open(&flags.server).status("/readyz")? {
+    let (text, ending) = match Client::open(&flags.server, &flags.tls)?.status("/readyz")? {
         StatusCode::OK => ("ready", Ending::Good),
         StatusCode::SERVICE_UNAVAILABLE => ("not ready", Ending::Findings),
         status => {

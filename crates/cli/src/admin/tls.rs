@@ -12,7 +12,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::AdminError;
 use crate::error::Error;
-use crate::flags::{Remote, Server};
+use crate::flags::{Server, TlsFlags};
 
 /// How TLS is agreed on with a server.
 pub(super) struct Tls {
@@ -23,9 +23,9 @@ pub(super) struct Tls {
 
 impl Tls {
     /// As the flags say, if they say that TLS is spoken.
-    pub(super) fn of(remote: &Remote) -> Result<Option<Self>, Error> {
-        let Some(ca) = &remote.ca else { return Ok(None) };
-        let Server::Tcp(server) = &remote.server else {
+    pub(super) fn of(server: &Server, flags: &TlsFlags) -> Result<Option<Self>, Error> {
+        let Some(ca) = &flags.ca else { return Ok(None) };
+        let Server::Tcp(server) = server else {
             return Err(AdminError::Tls("no TLS is spoken at a Unix socket".to_owned()).into());
         };
         let host = server.rsplit_once(':').map_or(&**server, |(host, _)| host);
@@ -39,7 +39,7 @@ impl Tls {
             .with_safe_default_protocol_versions()
             .map_err(wrong)?
             .with_root_certificates(roots);
-        let mut config = match (&remote.cert, &remote.key) {
+        let mut config = match (&flags.cert, &flags.key) {
             (Some(cert), Some(key)) => {
                 let key = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(wrong)?;
                 config.with_client_auth_cert(certificates(cert)?, key).map_err(wrong)?

@@ -19,6 +19,17 @@ pub(crate) struct Remote {
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub(crate) tls: TlsFlags,
+
+    /// For whom to print the answer
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
+/// Whether TLS is spoken with it.
+#[derive(Args, Debug)]
+pub(crate) struct TlsFlags {
     /// Speak TLS, with a server whose certificate is signed by one in this file
     #[arg(long, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
@@ -30,10 +41,6 @@ pub(crate) struct Remote {
     /// The key of that certificate
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub(crate) key: Option<PathBuf>,
-
-    /// For whom to print the answer
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    pub(crate) output: Output,
 }
 
 /// Where a door is.
@@ -201,6 +208,9 @@ pub(crate) struct Ready {
     /// Where its status door is, or another that speaks HTTP: a host with a port, or unix:/path
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4298", value_parser = server)]
     pub(crate) server: Server,
+
+    #[command(flatten)]
+    pub(crate) tls: TlsFlags,
 
     /// For whom to print the answer
     #[arg(long, value_enum, default_value_t = Output::Text)]

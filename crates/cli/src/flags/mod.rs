@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::admin::{
     Drain, Keys, KeysCommand, KeysInspect, KeysReset, KeysTop, Kill, KillMode, LogLevel, Ready,
-    Remote, RulesPush, RulesShow, Server, Unkill, Which,
+    Remote, RulesPush, RulesShow, Server, TlsFlags, Unkill, Which,
 };
 pub(crate) use self::rules::{
     ImportFrom, Rules, RulesCheck, RulesCommand, RulesDiff, RulesExplain, RulesFmt, RulesImport,

@@ -162,3 +162,18 @@ fn a_server_does_not_start_with_files_that_do_not_go_together() {
     let ran = run(&["serve", "--tls-certificate", "/nowhere.pem", "--tls-key", &key]);
     assert!(ran.notes.contains("/nowhere.pem cannot be used"), "{}", ran.notes);
 }
+
+#[test]
+fn who_reads_late_gets_everything_and_who_does_not_read_is_cut_off() {
+    let authority = Authority::new();
+    authority.server(1);
+    let config = authority.path("tollgate.toml");
+    fs::write(&config, "[limits]\npatience = '8s'").unwrap();
+    let server = authority.serve(&["--config", &config]);
+    let port = |door| server.address(door).port().to_string();
+    let folder = authority.folder.path().display().to_string();
+    for (what, said) in [("reads", "read\n"), ("does not", "cut\n")] {
+        let told = python("tls_slow.py", &[&folder, &port("resp"), &port("status"), what]);
+        assert_eq!(told, said);
+    }
+}

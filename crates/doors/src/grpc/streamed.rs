@@ -26,7 +26,7 @@ pub(super) struct Streamed(Vec<(&'static str, Call)>);
 
 impl Streamed {
     pub(super) fn new(asking: &Arc<Asking>) -> Self {
-        let most = asking.limits.body_bytes;
+        let most = asking.limits.body_bytes.min(MOST_BYTES);
         let native = Native::serving(asking);
         let health = Health::serving(Arc::clone(&asking.service), most);
         let quotas = Quotas::serving(asking);
@@ -78,3 +78,7 @@ where
         })
     })
 }
+
+/// The longest message of a stream, of which there are many at once: nobody accounts for what has
+/// come of one.
+pub(super) const MOST_BYTES: usize = 64 << 10;

@@ -68,8 +68,10 @@ pub(super) async fn serve(door: Arc<Resp>, stream: Stream, peer: Peer, mut drain
         connection.patience.poll(waiting, clock, context)
     })
     .await;
-    // Whether the client hears of it or not.
-    let _ = connection.stream.shutdown().await;
+    // Whether the client hears of it or not: over TLS there is something to say, which one that does
+    // not read will not hear.
+    let patience = connection.door.limits.patience;
+    let _ = tokio::time::timeout(patience, connection.stream.shutdown()).await;
 }
 
 /// Tells a client that there are too many of them.
@@ -290,12 +292,15 @@ impl Connection {
             ..=SHORT => 0,
             bytes => bytes,
         };
-        self.held.hold(long(&self.input) + long(&self.output))
+        let waiting = self.session.transaction.as_ref().map_or(0, |waiting| waiting.held());
+        let waiting = if waiting > SHORT { waiting } else { 0 };
+        self.held.hold(long(&self.input) + long(&self.output) + waiting)
     }
 
     /// Ends it, because there is no room for what it keeps. A client that does not read is not told.
     fn refuse(&mut self) -> io::Result<()> {
         self.input = Vec::new();
+        self.session.transaction = None;
         self.next = Next::End;
         self.hold()?;
         self.output.extend_from_slice(NO_ROOM);

@@ -59,6 +59,11 @@ impl Transaction {
         self.commands
     }
 
+    /// What it takes.
+    pub(crate) const fn held(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// All of them, in the bytes of the protocol.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes

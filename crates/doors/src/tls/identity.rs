@@ -8,7 +8,9 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer as _;
 
 /// Whom a certificate is for: its first URI, as SPIFFE has it, or else its first DNS name, its first
-/// address of mail, or the common name of its subject. Its authority has checked that.
+/// address of mail, or the common name of its subject. Its authority has checked that. One without
+/// any of these, or with one that is too long, is known by its number: rules that count by it must
+/// not miss anybody.
 pub(super) fn name(certificate: &CertificateDer<'_>) -> Option<Arc<str>> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let names = certificate.subject_alternative_name().ok().flatten();
@@ -30,8 +32,9 @@ pub(super) fn name(certificate: &CertificateDer<'_>) -> Option<Arc<str>> {
         let name = certificate.subject().iter_common_name().next()?;
         name.as_str().ok().map(Arc::from)
     };
-    let name = first(uri).or_else(|| first(dns)).or_else(|| first(mail)).or_else(common)?;
-    (!name.is_empty() && name.len() <= LONGEST).then_some(name)
+    let name = first(uri).or_else(|| first(dns)).or_else(|| first(mail)).or_else(common);
+    let name = name.filter(|name| !name.is_empty() && name.len() <= LONGEST);
+    name.or_else(|| Some(format!("serial {}", certificate.raw_serial_as_string()).into()))
 }
 
 /// Seconds since 1970 until which it holds.
@@ -40,7 +43,7 @@ pub(super) fn not_after(certificate: &CertificateDer<'_>) -> Option<i64> {
     Some(certificate.validity().not_after.timestamp())
 }
 
-/// Longer names are none: every key is made of them.
+/// The longest name: every key is made of them.
 const LONGEST: usize = 1024;
 
 #[cfg(test)]
@@ -79,10 +82,12 @@ mod tests {
     }
 
     #[test]
-    fn no_name_is_no_name() {
+    fn who_has_no_name_has_a_number() {
         let long = format!("spiffe://{}", "a".repeat(LONGEST));
-        assert_eq!(name(&certificate("", vec![])), None);
-        assert_eq!(name(&certificate("common", vec![uri(&long)])), None);
+        for certificate in [certificate("", vec![]), certificate("common", vec![uri(&long)])] {
+            let name = name(&certificate).unwrap();
+            assert!(name.starts_with("serial ") && name.contains(':'), "{name}");
+        }
         assert_eq!(name(&CertificateDer::from(&b"no certificate"[..])), None);
     }
 

@@ -9,7 +9,7 @@ use http::Response;
 use http_body_util::Full;
 use hyper::body::Body;
 
-use crate::held::{Budget, Held, OverBudget, SHORT};
+use crate::held::{Budget, Held, OverBudget};
 use crate::respond;
 use crate::web::{Answer, Plain, at_once};
 
@@ -47,6 +47,10 @@ pub(crate) fn held(bytes: Bytes, budget: &Arc<Budget>) -> Result<Bytes, OverBudg
     held.hold(bytes.len())?;
     Ok(Bytes::from_owner(Kept { bytes, _held: held }))
 }
+
+/// Answers that are no longer than this are not counted. A connection has many of them at once, so it
+/// is less than what one of another protocol may have.
+const SHORT: usize = 1 << 10;
 
 pub(crate) const NO_ROOM: &str = "too many long answers wait to be taken: try again";
 

@@ -23,6 +23,7 @@ use crate::door::Name;
 use crate::grpc::frame::{self, Code, Refusal};
 use crate::grpc::native::asked::Asked;
 use crate::grpc::native::stream::Answers;
+use crate::grpc::streamed::MOST_BYTES;
 use crate::grpc::wire::{self, Fields};
 use crate::grpc::{Asking, Told};
 use crate::tickets::Ticket;
@@ -140,7 +141,7 @@ pub(super) struct Native {
 
 impl Native {
     pub(super) fn serving(asking: &Arc<Asking>) -> TollgateServer<Self> {
-        let most = asking.limits.body_bytes;
+        let most = asking.limits.body_bytes.min(MOST_BYTES);
         TollgateServer::new(Self { asking: Arc::clone(asking) }).max_decoding_message_size(most)
     }
 }
