@@ -181,11 +181,16 @@ impl Part {
         };
         let (path, value) = (plain(path), plain(&self.value));
         let is_long = value.len() >= LONG;
-        let mut pieces = path.split(['/', '.', ';', ',', '=']);
+        // Of a path also what stands before or behind a sign: `7` in `/users/7.json`.
+        let is_path = path.starts_with('/');
+        let mut pieces = path.split(|char: char| char == '/' || (is_path && SIGNS.contains(&char)));
         !value.is_empty()
             && (pieces.any(|piece| piece == value) || (is_long && path.contains(&value)))
     }
 }
+
+/// What separates words within a segment of a path.
+const SIGNS: [char; 4] = ['.', ';', ',', '='];
 
 #[expect(clippy::disallowed_methods, reason = "a hash with a secret, that of no counter")]
 fn secret() -> Secret {
@@ -279,6 +284,8 @@ mod tests {
             ("user", "/users/7", [true, true]),
             ("user", "/users/alice", [false, true]),
             ("user", "/users/x-alice-x", [false, true]),
+            ("user", "/users/%41LICE", [false, true]),
+            ("account", "/users/42.json", [false, true]),
             ("account", "/users/42", [false, true]),
             ("account", "/users/421", [true, true]),
             ("path", "/users/7", [false, true]),
