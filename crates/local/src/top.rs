@@ -128,9 +128,10 @@ impl HeavyKeys {
     /// assert_eq!((heavy.top(9).len(), heavy.top_denied(9).len()), (2, 1));
     /// ```
     #[inline(always)]
-    pub fn count_each<K>(&self, keys: impl FnOnce() -> K)
+    pub fn count_each<K, L>(&self, keys: impl FnOnce() -> K)
     where
-        K: AsRef<[(KeyHash, bool, String)]>,
+        K: AsRef<[(KeyHash, bool, L)]>,
+        L: AsRef<str>,
     {
         if self.is_turn() {
             self.sample(keys);
@@ -194,7 +195,7 @@ impl HeavyKeys {
 
     #[cold]
     #[inline(never)]
-    fn sample<K: AsRef<[(KeyHash, bool, String)]>>(&self, keys: impl FnOnce() -> K) {
+    fn sample<K: AsRef<[(KeyHash, bool, L)]>, L: AsRef<str>>(&self, keys: impl FnOnce() -> K) {
         let interval = self.interval.load(Ordering::Relaxed);
         self.set_until_sample(spread(interval));
         // Before the lock: labels are made by code of others.
@@ -207,7 +208,7 @@ impl HeavyKeys {
             lists.denied.total += u64::from(interval);
         }
         for (hash, denied, label) in keys {
-            let label = shortened(label);
+            let label = shortened(label.as_ref());
             if *denied {
                 lists.denied.count(*hash, interval, &label);
             }
@@ -267,11 +268,15 @@ impl List {
         } else if self.hashes.len() < HeavyKeys::LENGTH {
             self.hashes.push(hash);
             self.counts.push(weight);
-            self.labels.push(label.to_owned());
+            // With room for any other that takes its place: who decides does not wait for memory.
+            let mut room = String::with_capacity(HeavyKeys::MAX_LABEL + '…'.len_utf8());
+            room.push_str(label);
+            self.labels.push(room);
         } else if let Some(lightest) = (0..self.counts.len()).min_by_key(|at| self.counts[*at]) {
             self.hashes[lightest] = hash;
             self.counts[lightest] += weight;
-            label.clone_into(&mut self.labels[lightest]);
+            self.labels[lightest].clear();
+            self.labels[lightest].push_str(label);
         }
     }
 

@@ -1,5 +1,7 @@
 //! Which keys come most often, and which are denied most often, by estimate.
 
+use std::fmt::{self, Write as _};
+
 use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 use tollgate_local::{Clock, HeavyKey, Key, KeyHash};
@@ -7,7 +9,7 @@ use tollgate_rules::{Attribute, Facts, Request, Rule};
 
 use crate::engine::Engine;
 use crate::engine::active::Active;
-use crate::engine::keys::{key_hash, key_parts};
+use crate::engine::keys::{key_hash, write_part};
 use crate::engine::ruling::Said;
 
 /// Of one request that is sampled, the keys of so many rules are counted.
@@ -73,7 +75,7 @@ impl<C: Clock> Engine<C> {
         active: &Active,
         request: &Request<'_>,
         said: &Said,
-    ) -> SmallVec<[(KeyHash, bool, String); 4]> {
+    ) -> SmallVec<[(KeyHash, bool, Label); 4]> {
         let mut room = String::new();
         let request = request.normal(&mut room);
         let geo = active.geo().map(ArcSwap::load);
@@ -89,13 +91,35 @@ impl<C: Clock> Engine<C> {
     }
 }
 
-fn label(rule: &Rule, facts: &Facts<'_>) -> String {
-    let mut label = rule.name().to_owned();
-    for (part, (name, value)) in rule.key().iter().zip(key_parts(rule, facts)) {
+/// What a key is called. Mostly it stands where it is made: memory for it would be asked for in the
+/// middle of a decision, and there others may be in front, such as whoever exchanges all rules.
+struct Label(SmallVec<[u8; 128]>);
+
+impl AsRef<str> for Label {
+    fn as_ref(&self) -> &str {
+        // It is made of texts.
+        str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl fmt::Write for Label {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}
+
+fn label(rule: &Rule, facts: &Facts<'_>) -> Label {
+    let mut label = Label(SmallVec::from_slice(rule.name().as_bytes()));
+    for part in rule.key() {
         let is_secret = matches!(part, Attribute::Header(name)
             if SECRETS.iter().any(|secret| name.eq_ignore_ascii_case(secret)));
-        let value = if is_secret { "(secret)" } else { &value };
-        label.extend([" ", &name, "=", value]);
+        // It takes whatever is written to it.
+        let _ = write!(label, " {part}=");
+        let _ = match is_secret {
+            true => label.write_str("(secret)"),
+            false => write_part(rule, facts, part, &mut label),
+        };
     }
     label
 }

@@ -1,5 +1,7 @@
 //! How keys of rules become hashes.
 
+use std::fmt;
+
 use tollgate_local::{Key, KeyHash, Seed};
 use tollgate_rules::{Attribute, Facts, Rule, RuleSet, Value};
 
@@ -33,13 +35,28 @@ fn part_hash(rule: &Rule, part: &Attribute, facts: &Facts<'_>, seed: &Seed) -> O
 /// What a rule counts a request by, for people: each part and its value, in parentheses what
 /// stands for one that the request lacks.
 pub(super) fn key_parts(rule: &Rule, facts: &Facts<'_>) -> Vec<(String, String)> {
-    let value = |part: &Attribute| match (rule.key_value(part, facts), rule.value_instead(facts)) {
-        (Some(value), _) => value.to_string(),
-        (None, Some(fallback @ Value::Fallback(_))) => fallback.to_string(),
-        (None, Some(value)) => format!("({value})"),
-        (None, None) => String::new(),
+    let value = |part: &Attribute| {
+        let mut text = String::new();
+        // A text takes whatever is written to it.
+        let _ = write_part(rule, facts, part, &mut text);
+        text
     };
     rule.key().iter().map(|part| (part.to_string(), value(part))).collect()
+}
+
+/// Writes the value of a part of a key, or what stands instead of it.
+pub(super) fn write_part(
+    rule: &Rule,
+    facts: &Facts<'_>,
+    part: &Attribute,
+    to: &mut impl fmt::Write,
+) -> fmt::Result {
+    match (rule.key_value(part, facts), rule.value_instead(facts)) {
+        (Some(value), _) => write!(to, "{value}"),
+        (None, Some(fallback @ Value::Fallback(_))) => write!(to, "{fallback}"),
+        (None, Some(value)) => write!(to, "({value})"),
+        (None, None) => Ok(()),
+    }
 }
 
 /// The hash of a key as it is written in a list of overrides. `None` if it cannot be one.
