@@ -44,25 +44,27 @@ impl<'a> Batch<'a> {
 
     #[inline]
     fn fill_with<const KEEP: bool>(&mut self, keys: &mut impl Iterator<Item = KeyHash>) {
-        let counter = self.counter;
-        self.len = 0;
+        let (places, salt) = (self.counter.table.places(), self.counter.salt);
+        // Not in `self`: that would be written to for every key.
+        let mut len = 0;
         let (first, others) = self.hashes.split_at_mut(self.ahead);
         let (first_keys, other_keys) = self.keys.split_at_mut(self.ahead);
         for ((slot, kept), key) in first.iter_mut().zip(first_keys).zip(keys.by_ref()) {
-            *slot = key.salted(counter.salt);
-            counter.table.place(*slot).prefetch();
+            *slot = key.salted(salt);
+            places.of(*slot).prefetch();
             if KEEP {
                 *kept = key;
             }
-            self.len += 1;
+            len += 1;
         }
         for ((slot, kept), key) in others.iter_mut().zip(other_keys).zip(keys.by_ref()) {
-            *slot = key.salted(counter.salt);
+            *slot = key.salted(salt);
             if KEEP {
                 *kept = key;
             }
-            self.len += 1;
+            len += 1;
         }
+        self.len = len;
     }
 
     // Measured: more lines at once than the processor can have under way make it wait, fewer leave
@@ -83,7 +85,9 @@ impl<'a> Batch<'a> {
         let counter = self.counter;
         let begin = decisions.len();
         let at = *now;
-        let mut late = match (counter.usual.at(at, cost), loan::may_hold_any()) {
+        // A copy: what others may change at any time has to be read again for every key.
+        let usual = counter.usual;
+        let mut late = match (usual.at(at, cost), loan::may_hold_any()) {
             (Some(ask), false) => {
                 self.check_lines(decisions, |line, tag, _| line.attempt(tag, &ask))
             }
@@ -112,15 +116,15 @@ impl<'a> Batch<'a> {
         decisions: &mut Vec<Decision>,
         attempt: impl Fn(&Line, Tag, KeyHash) -> Result<Decision, Failed>,
     ) -> Late {
-        let table = &self.counter.table;
+        let places = self.counter.table.places();
         let begin = decisions.len();
         let hashes = &self.hashes[..self.len.min(BATCH)];
         let mut late = Late::default();
         decisions.extend(hashes.iter().enumerate().map(|(index, hash)| {
             if let Some(next) = hashes.get(index + self.ahead) {
-                table.place(*next).prefetch();
+                places.of(*next).prefetch();
             }
-            let place = table.place(*hash);
+            let place = places.of(*hash);
             attempt(place.first(), place.tag, *hash).unwrap_or_else(|failed| {
                 place.prefetch_second();
                 late.add(index, failed);
@@ -131,7 +135,7 @@ impl<'a> Batch<'a> {
         let mut left = Late { keys: late.contended, ..late };
         late.keys &= !late.contended;
         while let Some(index) = late.next() {
-            let place = table.place(hashes[index]);
+            let place = places.of(hashes[index]);
             match attempt(place.second(), place.tag, hashes[index]) {
                 Ok(decision) => answers[index] = decision,
                 Err(failed) => left.add(index, failed),

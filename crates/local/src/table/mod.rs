@@ -196,13 +196,13 @@ impl Table {
     /// Where the key may stand.
     #[inline(always)]
     pub(crate) fn place(&self, hash: KeyHash) -> Place<'_> {
-        Place { table: self, hash: hash.0, first: self.line(hash.0), tag: Tag::new(hash.0) }
+        self.places().of(hash)
     }
 
-    /// The line that the high bits of `hash` choose.
+    /// Where keys may stand, for whoever looks for many of them.
     #[inline(always)]
-    fn line(&self, hash: u64) -> &Line {
-        &self.lines[((u128::from(hash) * self.lines.len() as u128) >> 64) as usize]
+    pub(crate) fn places(&self) -> Places<'_> {
+        Places(&self.lines)
     }
 }
 
@@ -237,10 +237,27 @@ pub(crate) enum Found {
     Claimed(Spot, Claim),
 }
 
+/// All lines of a table.
+#[derive(Clone, Copy)]
+pub(crate) struct Places<'a>(&'a [Line]);
+
+impl<'a> Places<'a> {
+    #[inline(always)]
+    pub(crate) fn of(self, hash: KeyHash) -> Place<'a> {
+        Place { all: self, hash: hash.0, first: self.line(hash.0), tag: Tag::new(hash.0) }
+    }
+
+    /// The line that the high bits of `hash` choose.
+    #[inline(always)]
+    fn line(self, hash: u64) -> &'a Line {
+        &self.0[((u128::from(hash) * self.0.len() as u128) >> 64) as usize]
+    }
+}
+
 /// The two lines of a key.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
-    table: &'a Table,
+    all: Places<'a>,
     hash: u64,
     first: &'a Line,
     pub(crate) tag: Tag,
@@ -264,12 +281,12 @@ impl<'a> Place<'a> {
 
     pub(crate) fn second(&self) -> &'a Line {
         let hash = self.hash.wrapping_mul(MULTIPLIER);
-        let second = self.table.line(hash);
+        let second = self.all.line(hash);
         if !std::ptr::eq(second, self.first) {
             return second;
         }
         // A table has at least two lines, and the other half of the numbers another line.
-        self.table.line(hash ^ (1 << 63))
+        self.all.line(hash ^ (1 << 63))
     }
 
     /// The state of the key, if it has one.
