@@ -12,19 +12,28 @@ use crate::keys;
 /// As many bytes as the table it stands in for, on pages of the same kind.
 pub(crate) struct Floor {
     map: MmapMut,
+    /// Where a huge page begins, as our table does.
+    begin: usize,
+    bytes: usize,
 }
 
 impl Floor {
     /// A floor over `bytes` bytes of memory, all of it touched.
     pub(crate) fn new(bytes: usize) -> Result<Self, BenchError> {
-        let lines = (bytes / LINE).max(1);
-        let mut map = MmapMut::map_anon(lines * LINE).map_err(BenchError::Memory)?;
+        let bytes = (bytes / LINE).max(1) * LINE;
+        let map = MmapMut::map_anon(bytes + HUGE_PAGE).map_err(BenchError::Memory)?;
+        let begin = map.as_ptr().addr().wrapping_neg() % HUGE_PAGE;
+        let mut floor = Self { map, begin, bytes };
         // Our table wishes for huge pages, which make random access cheaper, so the floor must
         // have them too. Without them, both sides do without.
         #[cfg(target_os = "linux")]
-        let _ = map.advise(memmap2::Advice::HugePage);
-        map.fill(1);
-        Ok(Self { map })
+        let _ = floor.map.advise_range(memmap2::Advice::HugePage, begin, bytes);
+        floor.lines_mut().as_flattened_mut().fill(1);
+        Ok(floor)
+    }
+
+    fn lines_mut(&mut self) -> &mut [[u8; LINE]] {
+        self.map[self.begin..][..self.bytes].as_chunks_mut::<LINE>().0
     }
 
     /// Visits the line of every key, a batch at a time: prefetch all lines, then change them.
@@ -45,7 +54,7 @@ impl Floor {
         visits: &[V],
         change: impl Fn(&mut [u8; LINE]) -> u64,
     ) -> u64 {
-        let (lines, _) = self.map.as_chunks_mut::<LINE>();
+        let lines = self.lines_mut();
         let mut sum = 0_u64;
         let mut places = [0_usize; BATCH];
         for batch in visits.chunks(BATCH) {
@@ -90,6 +99,8 @@ pub(crate) const BATCH: usize = 32;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
+const HUGE_PAGE: usize = 2 << 20;
+
 #[inline]
 fn add_one(line: &mut [u8; LINE]) -> u64 {
     let (words, _) = line.as_chunks_mut::<8>();
@@ -128,23 +139,22 @@ fn prefetch(line: &[u8; LINE]) {
 mod tests {
     use super::*;
 
-    fn sum(floor: &Floor) -> u64 {
-        let (lines, _) = floor.map.as_chunks::<LINE>();
-        lines.iter().map(|line| u64::from(line[0])).sum()
+    fn sum(floor: &mut Floor) -> u64 {
+        floor.lines_mut().iter().map(|line| u64::from(line[0])).sum()
     }
 
     #[test]
     fn covers_the_given_bytes() {
-        assert_eq!(Floor::new(64 * 1000).unwrap().map.len(), 64_000);
-        assert_eq!(Floor::new(1).unwrap().map.len(), 64);
+        assert_eq!(Floor::new(64 * 1000).unwrap().lines_mut().len(), 1000);
+        assert_eq!(Floor::new(1).unwrap().lines_mut().len(), 1);
     }
 
     #[test]
     fn every_visit_changes_one_word() {
         let mut floor = Floor::new(64 * 100).unwrap();
-        let before = sum(&floor);
+        let before = sum(&mut floor);
         floor.visit(&keys::numbers(77));
         floor.visit_atomically(&keys::numbers(11));
-        assert_eq!(sum(&floor) - before, 88);
+        assert_eq!(sum(&mut floor) - before, 88);
     }
 }

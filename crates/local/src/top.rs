@@ -138,9 +138,19 @@ impl HeavyKeys {
         }
     }
 
-    /// Whether it is the turn of this decision to be sampled; if not, it comes nearer.
+    /// Whether it is the turn of this decision to be [sampled](Self::sample); if not, it comes
+    /// nearer. For whoever counts the time that it takes to say which key it was about.
+    ///
+    /// ```
+    /// use tollgate_local::{HeavyKeys, Key, Seed};
+    /// let (heavy, seed) = (HeavyKeys::default(), Seed::random());
+    /// if heavy.is_turn() {
+    ///     heavy.sample(|| [("alice".hash(&seed), false, "alice")]);
+    /// }
+    /// assert_eq!(heavy.top(9)[0].key, "alice", "the first is always sampled");
+    /// ```
     #[inline(always)]
-    fn is_turn(&self) -> bool {
+    pub fn is_turn(&self) -> bool {
         UNTIL_SAMPLE.with(|countdowns| {
             let countdown = &countdowns[self.place()];
             let next = countdown.get().wrapping_sub(1);
@@ -193,9 +203,18 @@ impl HeavyKeys {
         lock(&self.lists).denied.top(n)
     }
 
+    /// Counts a decision whose turn it is: each key that it was about, whether that was denied, and
+    /// its label.
+    ///
+    /// ```
+    /// use tollgate_local::{HeavyKeys, Key, Seed};
+    /// let (heavy, seed) = (HeavyKeys::default(), Seed::random());
+    /// heavy.sample(|| [("alice".hash(&seed), true, "alice")]);
+    /// assert_eq!(heavy.top_denied(9).len(), 1);
+    /// ```
     #[cold]
     #[inline(never)]
-    fn sample<K: AsRef<[(KeyHash, bool, L)]>, L: AsRef<str>>(&self, keys: impl FnOnce() -> K) {
+    pub fn sample<K: AsRef<[(KeyHash, bool, L)]>, L: AsRef<str>>(&self, keys: impl FnOnce() -> K) {
         let interval = self.interval.load(Ordering::Relaxed);
         self.set_until_sample(spread(interval));
         // Before the lock: labels are made by code of others.

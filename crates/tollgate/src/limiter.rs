@@ -224,7 +224,9 @@ impl<C: Clock> Limiter<C> {
     pub fn check_n<K: Key + ?Sized>(&self, key: &K, cost: u64) -> Decision {
         let hash = key.hash(&self.seed);
         let decision = self.counters.check(hash, cost, &self.clock);
-        self.heavy.count(!decision.is_allowed(), || (key.hash(&self.seed), key.label()));
+        if self.heavy.is_turn() {
+            self.sample(key, decision.is_allowed());
+        }
         decision
     }
 
@@ -245,8 +247,16 @@ impl<C: Clock> Limiter<C> {
     pub fn check_at<K: Key + ?Sized>(&self, key: &K, now: Tick) -> Decision {
         let hash = key.hash(&self.seed);
         let decision = self.counters.check_with(hash, 1, &self.clock, &mut { now });
-        self.heavy.count(!decision.is_allowed(), || (key.hash(&self.seed), key.label()));
+        if self.heavy.is_turn() {
+            self.sample(key, decision.is_allowed());
+        }
         decision
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn sample<K: Key + ?Sized>(&self, key: &K, is_allowed: bool) {
+        self.heavy.sample(|| [(key.hash(&self.seed), !is_allowed, key.label())]);
     }
 
     /// Decides many requests of cost 1 at one reading of the clock, several times faster than one

@@ -21,11 +21,10 @@ pub(super) struct Bed<K: OurKey> {
 impl<K: OurKey> Bed<K> {
     pub(super) fn new(session: &Session, size: usize) -> Result<Self, BenchError> {
         let keys = Keys::new(session, size);
-        let allowance = keys.allowance;
         session.progress.say("filling tollgate");
-        let ours = keys.fill(Ours::new(Algorithm::TokenBucket, allowance, size)?);
+        let ours = keys.fill(keys.ours()?);
         session.progress.say("filling governor");
-        let governor = keys.fill(Governor::new(allowance)?);
+        let governor = keys.fill(Governor::new(keys.allowance)?);
         Ok(Self { keys, ours, governor })
     }
 }
@@ -45,6 +44,11 @@ impl<K: OurKey> Keys<K> {
             distinct: K::distinct(size),
             insertion: keys::insertion_order(size),
         }
+    }
+
+    /// Tollgate with room for these keys.
+    pub(super) fn ours(&self) -> Result<Ours, BenchError> {
+        Ours::new(Algorithm::TokenBucket, self.allowance, self.distinct.len())
     }
 
     /// Makes all keys known to a subject, and drains one in ten.
