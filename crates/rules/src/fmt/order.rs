@@ -1,12 +1,13 @@
 //! The order of fields.
 
 use super::layout::{Entry, Group, Item, Layout};
+use crate::rule_file;
 
 /// Puts the fields of the file and of its rules in the order of the reference. Others follow in
 /// the order in which they stand.
 pub(super) fn order(layout: &mut Layout<'_>) {
     let Item::Group(root) = &mut layout.root else { return };
-    sort(root, &FILE);
+    sort(root, &rule_file::FIELDS);
     for entry in &mut root.entries {
         match entry.name {
             Some("rules") => rules(entry),
@@ -44,18 +45,6 @@ fn sort(group: &mut Group<'_>, order: &[&str]) {
         group.entries.sort_by_key(|entry| entry.name.map_or(0, rank));
     }
 }
-
-const FILE: [&str; 9] = [
-    "version",
-    "namespace",
-    "descriptors",
-    "client_ip",
-    "geo",
-    "tiers",
-    "defaults",
-    "rules",
-    "tests",
-];
 
 const RULE: [&str; 26] = [
     "name",

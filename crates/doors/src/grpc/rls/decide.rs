@@ -1,5 +1,6 @@
 //! What is decided about descriptors.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tollgate::{Ask, Decision, Request, Retry, Ruling};
@@ -51,6 +52,9 @@ struct Part<'a, 'd> {
     described: &'a Described<'d>,
     request: Request<'a>,
     own: Option<Own>,
+    /// What must be there for it to pass: what it spends, and where all is decided together, what
+    /// others of the same request spend from the same limit that came with them.
+    needs: u64,
 }
 
 impl Asking {
@@ -68,10 +72,14 @@ impl Asking {
             described,
             request: described.request(attributes).client_cert(self.client_cert()),
             own: described.own,
+            needs: described.hits.max(1),
         });
-        let parts: Vec<_> = parts.collect();
+        let mut parts: Vec<_> = parts.collect();
         match self.service.rules().descriptors() {
-            Descriptors::Together => self.decide_together(&parts),
+            Descriptors::Together => {
+                add_up(&mut parts);
+                self.decide_together(&parts)
+            }
             Descriptors::Each => parts.iter().map(|part| self.decide_one(part)).collect(),
         }
     }
@@ -172,11 +180,31 @@ impl Asking {
             Some(Err(error)) => return Err(Refusal::new(Code::Internal, error.to_string())),
             None => return Err(Refusal::new(Code::Internal, "there is no decision")),
         };
-        if intent == Intent::Look && decision.remaining() < hits.max(1) {
+        if intent == Intent::Look && decision.remaining() < part.needs {
             let (left, reset) = (decision.remaining(), decision.reset_after());
-            let denied = Decision::deny(decision.limit(), left, reset, Retry::After(reset));
+            let retry = own.retry(part.needs, reset);
+            let denied = Decision::deny(decision.limit(), left, reset, retry);
             return Ok(Decided::ByOwn(own, denied));
         }
         Ok(Decided::ByOwn(own, decision))
+    }
+}
+
+/// What descriptors spend from one limit that came with them has to be there for all of them.
+fn add_up(parts: &mut [Part<'_, '_>]) {
+    let mut sums = HashMap::<_, u64>::new();
+    let spending = |part: &Part<'_, '_>| {
+        let own = part.own.filter(|_| part.described.hits > 0)?;
+        Some((part.described.key(), own.requests, own.seconds))
+    };
+    for part in parts.iter() {
+        if let Some(limit) = spending(part) {
+            let sum = sums.entry(limit).or_default();
+            *sum = sum.saturating_add(part.described.hits);
+        }
+    }
+    for part in parts {
+        part.needs =
+            spending(part).and_then(|limit| sums.get(&limit).copied()).unwrap_or(part.needs);
     }
 }

@@ -1,7 +1,9 @@
 //! A descriptor as rules see it.
 
+use std::time::Duration;
+
 use smallvec::SmallVec;
-use tollgate::{Period, Quota, Request, Unit};
+use tollgate::{Period, Quota, Request, Retry, Unit};
 use tollgate_proto::envoy::r#type::v3::RateLimitUnit;
 
 use crate::grpc::frame::{Code, Refusal};
@@ -159,6 +161,15 @@ fn wrapped(message: &[u8]) -> Result<u64, Refusal> {
 }
 
 impl Own {
+    /// When so many can be spent, if everything is back after `reset`.
+    pub(super) fn retry(&self, needs: u64, reset: Duration) -> Retry {
+        let Some(more) = u64::from(self.requests).checked_sub(needs) else { return Retry::Never };
+        // What comes back behind those that are needed. Rounded down, so that nobody is too early.
+        let nanos = u128::from(more) * u128::from(self.seconds) * 1_000_000_000
+            / u128::from(self.requests.max(1));
+        Retry::After(reset.saturating_sub(Duration::from_nanos_u128(nanos)))
+    }
+
     fn read(message: &[u8]) -> Result<Self, Refusal> {
         let (mut requests, mut unit, mut fields) = (0, 0, Fields::of(message));
         while let Some((number, value)) = fields.next()? {

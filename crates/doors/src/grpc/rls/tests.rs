@@ -1,5 +1,8 @@
+use std::time::Duration;
+
 use proptest::prelude::*;
 use prost::Message as _;
+use tollgate::Retry;
 use tollgate_proto::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
 use tollgate_proto::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::{
     Entry, RateLimitOverride,
@@ -11,6 +14,7 @@ use tollgate_proto::envoy::r#type::v3::RateLimitUnit;
 
 use super::*;
 use crate::grpc::frame::{self, Code, Refusal};
+use crate::grpc::rls::described::Own;
 use crate::grpc::tests::asking;
 
 pub(super) fn descriptor(entries: &[(&str, &str)]) -> RateLimitDescriptor {
@@ -163,6 +167,29 @@ fn a_limit_that_comes_with_a_descriptor_is_used_instead() {
     assert_eq!(zero.overall_code(), OVER);
     let refused = told(&asking, &request(vec![limited(1, RateLimitUnit::Unknown)]));
     assert!(matches!(refused, Err(Refusal::Call { code: Code::InvalidArgument, .. })));
+}
+
+#[test]
+fn descriptors_that_share_a_limit_of_their_own_pass_together_or_not_at_all() {
+    let asking = asking(RULES);
+    let user = |hits| RateLimitDescriptor {
+        limit: Some(RateLimitOverride { requests_per_unit: 3, unit: RateLimitUnit::Minute.into() }),
+        hits_addend: Some(hits),
+        ..descriptor(&[("user", "a")])
+    };
+    let answer = ask(&asking, request(vec![user(2), user(2)]));
+    assert_eq!((answer.overall_code(), codes(&answer)), (OVER, vec![(OVER, 3), (OVER, 3)]));
+    assert_eq!(codes(&ask(&asking, request(vec![user(2), user(1)]))), [(OK, 1), (OK, 0)]);
+}
+
+#[test]
+fn a_limit_of_its_own_says_when_it_has_what_is_needed() {
+    let own = Own { quota: None, requests: 3, seconds: 60 };
+    let (all, second) = (Duration::from_secs(60), Duration::from_secs(1));
+    assert_eq!(own.retry(3, all), Retry::After(all));
+    assert_eq!(own.retry(2, all), Retry::After(all - 20 * second));
+    assert_eq!(own.retry(1, 45 * second), Retry::After(5 * second));
+    assert_eq!(own.retry(4, all), Retry::Never, "it never holds so much");
 }
 
 #[test]
