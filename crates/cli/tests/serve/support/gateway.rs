@@ -57,12 +57,8 @@ impl Gateway {
         let [http, grpc] = ["forward_auth", "grpc"].map(|door| server.address(door).port());
         let folder = TempDir::new().unwrap();
         for (name, text) in files(document) {
-            let text = text
-                .replace("8080", &port.to_string())
-                .replace("4291", &http.to_string())
-                .replace("4293", &grpc.to_string())
-                .replace("8000", &origin.to_string());
-            fs::write(folder.path().join(name), edit(text)).unwrap();
+            let ports = [(8080, port), (4291, http), (4293, grpc), (8000, origin)];
+            fs::write(folder.path().join(name), edit(with_ports(&text, &ports))).unwrap();
         }
         let [program, arguments @ ..] = command else { panic!("no command") };
         let mut command = tool(program);
@@ -174,4 +170,23 @@ fn serve(mut stream: TcpStream) -> Option<()> {
     let body = format!("{method} {path}");
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close", body.len());
     write!(stream, "{head}\r\n\r\n{body}").ok()
+}
+
+/// The text with other ports. All at once: one of the new ports may have an old one in it.
+fn with_ports(text: &str, ports: &[(u16, u16)]) -> String {
+    let is_digit = |one: char| one.is_ascii_digit();
+    let mut changed = String::new();
+    let mut rest = text;
+    while let Some(begin) = rest.find(is_digit) {
+        let (before, number) = rest.split_at(begin);
+        let end = number.find(|one| !is_digit(one)).unwrap_or(number.len());
+        let (number, behind) = number.split_at(end);
+        changed.push_str(before);
+        match ports.iter().find(|(old, _)| number == old.to_string()) {
+            Some((_, new)) => changed.push_str(&new.to_string()),
+            None => changed.push_str(number),
+        }
+        rest = behind;
+    }
+    changed + rest
 }

@@ -1,6 +1,6 @@
 //! What is decided about descriptors.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tollgate::{Ask, Decision, Request, Retry, Ruling};
@@ -192,7 +192,7 @@ impl Asking {
 
 /// What descriptors spend from one limit that came with them has to be there for all of them.
 fn add_up(parts: &mut [Part<'_, '_>]) {
-    let mut sums = HashMap::<_, u64>::new();
+    let mut sums = BTreeMap::<_, u64>::new();
     let spending = |part: &Part<'_, '_>| {
         let own = part.own.filter(|_| part.described.hits > 0)?;
         Some((part.described.key(), own.requests, own.seconds))
