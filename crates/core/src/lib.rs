@@ -6,7 +6,8 @@
 //!
 //! Reading order: [`Quota`] (how much, per how long), [`Limit`] (a quota with an algorithm),
 //! [`Machine`] (a limit ready to decide), [`Word`] (the state of one key), [`Decision`] (the
-//! answer). [`Log`] and [`Permits`] are the two algorithms whose state does not fit a word.
+//! answer). [`Log`] and [`Permits`] are the two algorithms whose state does not fit a word. How a
+//! store lends the budget of a limit to many nodes is in [`lease`].
 //!
 //! ```
 //! use std::time::Duration;
@@ -42,6 +43,7 @@
 mod algorithm;
 mod decision;
 mod error;
+pub mod lease;
 mod limit;
 mod quota;
 mod time;

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
@@ -11,7 +12,7 @@ use crate::algorithm::{
 };
 use crate::error::LimitError;
 use crate::quota::{Quota, Rate, Unit};
-use crate::time::Anchor;
+use crate::time::{Anchor, Tick};
 
 /// An algorithm with its quota, checked.
 ///
@@ -355,6 +356,19 @@ impl Limit {
             Algorithm::SlidingLog(rule) => Some(rule),
             _ => None,
         }
+    }
+
+    /// How long it takes until all of the limit has come back; `None` for those that are not lent.
+    pub(crate) fn refill_time(&self) -> Option<Duration> {
+        Some(Duration::from_nanos(match &self.algorithm {
+            Algorithm::TokenBucket(bucket) | Algorithm::Police(bucket) => {
+                bucket.rested_by(Tick::ZERO).as_nanos()
+            }
+            Algorithm::FixedWindow { rate, .. }
+            | Algorithm::Calendar { rate, .. }
+            | Algorithm::SlidingWindow(rate) => rate.period().nanos(),
+            Algorithm::Unlimited | Algorithm::Shape(_) | Algorithm::SlidingLog(_) => return None,
+        }))
     }
 
     fn try_new(

@@ -164,6 +164,12 @@ impl Bucket {
         Some(Loan { word: self.pack(full), tokens, until, decision })
     }
 
+    /// Keeps the bucket from having filled beyond what it holds less `tokens`, at most all of it.
+    pub(crate) fn held_down(&self, word: Word, now: Tick, tokens: u64) -> Word {
+        let least = self.grains(now) + tokens.min(self.tokens) * self.interval;
+        self.pack(self.unpack(word).max(if tokens == 0 { 0 } else { least }))
+    }
+
     /// When a bucket that is empty at `now` is full.
     pub(crate) const fn rested_by(&self, now: Tick) -> Tick {
         Tick::from_nanos(now.as_nanos() + self.nanos(self.capacity))

@@ -152,4 +152,8 @@ impl Steps for FixedWindow {
             decision: Decision::allowed(self.room(now, &current, count)),
         })
     }
+
+    fn window_end(&self, now: Tick, phase: Phase) -> Option<Tick> {
+        Some(Tick::from_nanos(self.grid.end(now.as_nanos(), phase)))
+    }
 }

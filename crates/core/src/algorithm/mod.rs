@@ -212,6 +212,17 @@ pub(crate) trait Steps {
 
     /// Lends up to `want` tokens to a single borrower.
     fn lend(&self, word: Word, now: Tick, want: u64, phase: Phase) -> Option<Loan>;
+
+    /// The state that `word` has come to at `now` if so many tokens of it were lent all the time:
+    /// time does not give back what somebody still holds.
+    fn held_down(&self, word: Word, _: Tick, _: u64) -> Word {
+        word
+    }
+
+    /// The end of the window that `now` lies in, if there are windows.
+    fn window_end(&self, _: Tick, _: Phase) -> Option<Tick> {
+        None
+    }
 }
 
 macro_rules! dispatch {
@@ -384,6 +395,14 @@ impl Machine {
     /// ```
     pub fn lend(&self, word: Word, now: Tick, want: u64, phase: Phase) -> Option<Loan> {
         dispatch!(self, machine => machine.lend(word, now, want, phase), unlimited => None)
+    }
+
+    pub(crate) fn held_down(&self, word: Word, now: Tick, tokens: u64) -> Word {
+        dispatch!(self, machine => machine.held_down(word, now, tokens), unlimited => word)
+    }
+
+    pub(crate) fn window_end(&self, now: Tick, phase: Phase) -> Option<Tick> {
+        dispatch!(self, machine => machine.window_end(now, phase), unlimited => None)
     }
 }
 

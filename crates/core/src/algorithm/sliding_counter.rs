@@ -316,4 +316,8 @@ impl Steps for SlidingCounter {
             decision: Decision::allowed(self.room(now, &current, this, free)),
         })
     }
+
+    fn window_end(&self, now: Tick, phase: Phase) -> Option<Tick> {
+        Some(Tick::from_nanos(self.grid.end(now.as_nanos(), phase)))
+    }
 }

@@ -46,4 +46,8 @@ impl Steps for TokenBucket {
     fn lend(&self, word: Word, now: Tick, want: u64, _: Phase) -> Option<Loan> {
         self.0.lend(word, now, want)
     }
+
+    fn held_down(&self, word: Word, now: Tick, tokens: u64) -> Word {
+        self.0.held_down(word, now, tokens)
+    }
 }

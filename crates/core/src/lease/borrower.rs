@@ -1,0 +1,208 @@
+//! The node's side: spends what it was lent. When it asks for more stands in [`renewal`](super::renewal).
+
+use super::demand::Demand;
+use super::exchange::{LeaseId, Node};
+use super::renewal::{IDLE, Pending};
+use super::spend::{Receipt, Spend};
+use super::terms::Terms;
+use crate::decision::{Decision, Retry};
+use crate::time::Tick;
+
+/// What a node holds of one key of one limit.
+///
+/// Time is the node's own. The owner asks [`spend`](Self::spend) for every request, sends what
+/// [`exchange`](Self::exchange) says at the time that [`due`](Self::due) says, and hands answers to
+/// [`answer`](Self::answer).
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_core::{Anchor, Limit, Phase, Tick};
+/// use tollgate_core::lease::{Borrower, Lender, Node, Spend};
+///
+/// let limit = Limit::token_bucket("1k/s")?;
+/// let lender = Lender::new(&limit, Anchor::default(), Duration::ZERO).expect("it is no log");
+/// let mut account = lender.open(Tick::ZERO, Phase::default());
+/// let terms = lender.terms().expect("it is lent");
+/// let mut node = Borrower::new(Node { number: 1, incarnation: 1 }, terms);
+///
+/// let mut local = 0;
+/// for millis in 0..100 {
+///     let now = Tick::ZERO.after(Duration::from_millis(millis));
+///     let exchange = match node.spend(now, 1) {
+///         Spend::Taken(_) => { local += 1; node.exchange(now) }
+///         Spend::Ask => node.ask(now, 1),
+///         Spend::Short(_) => None,
+///     };
+///     if let Some(exchange) = exchange {
+///         let grant = lender.exchange(&mut account, now, &exchange).expect("nothing overtakes it");
+///         node.answer(now, &grant);
+///     }
+/// }
+/// assert!(local >= 97, "{local} of a hundred were decided here");
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Borrower {
+    pub(super) node: Node,
+    pub(super) terms: Terms,
+    pub(super) sequence: u64,
+    pub(super) pending: Option<Pending>,
+    pub(super) lease: Option<LeaseId>,
+    /// What can be spent, until a moment by the node's clock.
+    pub(super) tokens: u64,
+    pub(super) until: Tick,
+    /// Since the lease began; of permits, those in use, whichever lease they were of.
+    pub(super) used: u64,
+    /// Permits that are lent, in use or not.
+    pub(super) permits: u64,
+    pub(super) returned: u64,
+    /// What of `used` the last exchange has told.
+    pub(super) told: u64,
+    pub(super) demand: Demand,
+    /// When a request last passed, and when tokens last came.
+    pub(super) last_spend: Tick,
+    pub(super) last_gain: Tick,
+    /// When the last exchange was sent, and when another may be.
+    pub(super) last_sent: Tick,
+    pub(super) ready: Tick,
+    /// Whether the last grant was less than was needed.
+    pub(super) is_short: bool,
+    /// What the store last said is left.
+    pub(super) seen: Option<Decision>,
+    pub(super) latest: Tick,
+}
+
+impl Borrower {
+    /// A node that holds nothing yet.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Tick, lease::{Borrower, Node, Terms}};
+    /// let terms = Terms::of_permits(Duration::from_millis(5));
+    /// let mut borrower = Borrower::new(Node { number: 1, incarnation: 1 }, terms);
+    /// assert_eq!(borrower.tokens(Tick::ZERO), 0);
+    /// ```
+    pub fn new(node: Node, terms: Terms) -> Self {
+        Self {
+            node,
+            terms,
+            sequence: 0,
+            pending: None,
+            lease: None,
+            tokens: 0,
+            until: Tick::ZERO,
+            used: 0,
+            permits: 0,
+            returned: 0,
+            told: 0,
+            demand: Demand::new(terms.hold(), IDLE),
+            last_spend: Tick::ZERO,
+            last_gain: Tick::ZERO,
+            last_sent: Tick::ZERO,
+            ready: Tick::ZERO,
+            is_short: false,
+            seen: None,
+            latest: Tick::ZERO,
+        }
+    }
+
+    /// Spends what the node holds, if it is enough.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Tick, lease::{Borrower, Node, Spend, Terms}};
+    /// let terms = Terms::of_permits(Duration::from_millis(5));
+    /// let mut borrower = Borrower::new(Node { number: 1, incarnation: 1 }, terms);
+    /// assert_eq!(borrower.spend(Tick::ZERO, 1), Spend::Ask);
+    /// ```
+    pub fn spend(&mut self, now: Tick, cost: u64) -> Spend {
+        let now = self.advance(now);
+        self.demand.asked(cost);
+        if let Some(seen) = self.seen
+            && cost <= self.tokens
+            && now < self.until
+        {
+            self.tokens -= cost;
+            self.used = self.used.saturating_add(cost);
+            self.last_spend = now;
+            let decision = seen.with_extra(self.tokens);
+            return Spend::Taken(Receipt { cost, decision });
+        }
+        self.demand.missed(cost);
+        let waits = self.pending.is_some() || now < self.ready;
+        match self.seen {
+            Some(seen) if self.is_short && waits => {
+                let retry = Retry::After(self.ready.since(now).max(self.terms.round_trip()));
+                let (limit, reset) = (seen.limit(), seen.reset_after());
+                Spend::Short(Decision::deny(limit, self.tokens, reset, retry))
+            }
+            _ => Spend::Ask,
+        }
+    }
+
+    /// A request that held permits has ended, and they are free for others.
+    ///
+    /// ```
+    /// use tollgate_core::{Tick, lease::{Borrower, Spend}};
+    /// fn serve(borrower: &mut Borrower, now: Tick) {
+    ///     if let Spend::Taken(permit) = borrower.spend(now, 1) {
+    ///         // ... the request is served, and then:
+    ///         borrower.finish(now, permit);
+    ///     }
+    /// }
+    /// ```
+    pub fn finish(&mut self, now: Tick, receipt: Receipt) {
+        if self.terms.is_reusable() {
+            self.used = self.used.saturating_sub(receipt.cost);
+            self.tokens = self.permits.saturating_sub(self.used);
+        }
+        self.advance(now);
+    }
+
+    /// What can be spent now.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Tick, lease::{Borrower, Node, Terms}};
+    /// let terms = Terms::of_permits(Duration::from_millis(5));
+    /// let mut borrower = Borrower::new(Node { number: 1, incarnation: 1 }, terms);
+    /// assert_eq!(borrower.tokens(Tick::ZERO), 0);
+    /// ```
+    pub fn tokens(&mut self, now: Tick) -> u64 {
+        self.advance(now);
+        self.tokens
+    }
+
+    /// What is lent to the node now, of permits also those in use.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Tick, lease::{Borrower, Node, Terms}};
+    /// let terms = Terms::of_permits(Duration::from_millis(5));
+    /// let mut borrower = Borrower::new(Node { number: 1, incarnation: 1 }, terms);
+    /// assert_eq!(borrower.held(Tick::ZERO), 0);
+    /// ```
+    pub fn held(&mut self, now: Tick) -> u64 {
+        let is_live = self.advance(now) < self.until;
+        match self.terms.is_reusable() {
+            true if is_live => self.permits,
+            true => 0,
+            false => self.tokens,
+        }
+    }
+
+    /// Lets time pass. What cannot be used any more goes back with the next exchange.
+    pub(super) fn advance(&mut self, now: Tick) -> Tick {
+        self.latest = self.latest.max(now);
+        if self.latest >= self.until {
+            self.give_back();
+        }
+        self.latest
+    }
+
+    pub(super) fn give_back(&mut self) {
+        self.returned = self.returned.saturating_add(self.tokens);
+        self.permits = self.permits.saturating_sub(self.tokens);
+        self.tokens = 0;
+    }
+}

@@ -1,0 +1,83 @@
+//! What is lent: the one place where lending knows one algorithm from another.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::algorithm::{Machine, Phase};
+use crate::decision::{Decision, Retry};
+use crate::time::Tick;
+use crate::word::Word;
+
+#[derive(Clone, Debug)]
+pub(super) enum Budget {
+    /// Tokens, kept in a word. A window knows of lent ones as spent, and forgets them when it ends;
+    /// a bucket that is full but for what is lent does not fill any further.
+    Tokens(Machine),
+    /// Permits: no state beside what is lent.
+    Permits(NonZeroU32),
+}
+
+/// What is left to lend of one key, and at what time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Balance {
+    pub(super) word: Word,
+    pub(super) phase: Phase,
+    /// All that is lent and not settled.
+    pub(super) escrow: u64,
+}
+
+impl Budget {
+    /// Keeps the balance from having grown beyond what the escrow leaves, up to `now`. To be called
+    /// before the escrow shrinks, at the very moment, and before anything is taken.
+    pub(super) fn hold_down(&self, balance: &mut Balance, now: Tick) {
+        if let Self::Tokens(machine) = self {
+            balance.word = machine.held_down(balance.word, now, balance.escrow);
+        }
+    }
+
+    /// What the store says to a request; a denial spends nothing.
+    pub(super) fn spend(&self, balance: &mut Balance, now: Tick, cost: u64) -> Decision {
+        match self {
+            Self::Tokens(machine) => {
+                let step = machine.step(balance.word, now, cost, balance.phase);
+                balance.word = step.word;
+                step.decision
+            }
+            Self::Permits(max) => {
+                let left = u64::from(max.get()).saturating_sub(balance.escrow);
+                match cost <= left {
+                    true => Decision::allow(max.get().into(), left, Duration::ZERO),
+                    false => {
+                        Decision::deny(max.get().into(), left, Duration::ZERO, Retry::OnReturn)
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn left(&self, balance: &Balance, now: Tick) -> u64 {
+        self.spend(&mut { *balance }, now, 0).remaining()
+    }
+
+    /// Moves tokens from the balance to the escrow. There are as many [left](Self::left).
+    pub(super) fn lend(&self, balance: &mut Balance, now: Tick, tokens: u64) {
+        self.spend(balance, now, tokens);
+        balance.escrow += tokens;
+    }
+
+    /// Moves tokens from the escrow back to the balance.
+    pub(super) fn take_back(&self, balance: &mut Balance, now: Tick, tokens: u64) {
+        if let Self::Tokens(machine) = self {
+            balance.word = machine.refund(balance.word, now, tokens, balance.phase);
+        }
+        balance.escrow -= tokens;
+    }
+
+    /// When all that is lent now ends whatever its terms are.
+    pub(super) fn window_end(&self, now: Tick, phase: Phase) -> Option<Tick> {
+        match self {
+            Self::Tokens(machine) => machine.window_end(now, phase),
+            Self::Permits(_) => None,
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! The store's side: one operation, the exchange.
+
+use std::cmp::Ordering;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use super::account::{Account, Lease};
+use super::budget::{Balance, Budget};
+use super::exchange::{Exchange, Grant, LeaseId, Node};
+use super::terms::Terms;
+use crate::algorithm::Phase;
+use crate::decision::Decision;
+use crate::limit::Limit;
+use crate::time::{Anchor, Tick};
+use crate::word::Word;
+
+/// Lends the budget of one limit, key by key.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_core::{Anchor, Limit, Phase, Tick};
+/// use tollgate_core::lease::{Exchange, Lender, Node};
+///
+/// let limit = Limit::token_bucket("1k/s")?;
+/// let lender = Lender::new(&limit, Anchor::default(), Duration::from_millis(5)).expect("it is no log");
+/// let mut account = lender.open(Tick::ZERO, Phase::default());
+/// let ask = Exchange { want: 100, ..Exchange::strict(Node { number: 1, incarnation: 1 }, 0) };
+/// let grant = lender.exchange(&mut account, Tick::ZERO, &ask).expect("it is the first");
+/// assert_eq!((grant.tokens, account.escrow()), (100, 100));
+///
+/// // Sixty were used, forty come back.
+/// let done = Exchange { sequence: 2, lease: Some(grant.lease), used: 60, returned: 40, want: 0, ..ask };
+/// lender.exchange(&mut account, Tick::ZERO, &done);
+/// assert_eq!((lender.left(&mut account, Tick::ZERO), account.escrow()), (940, 0));
+/// assert_eq!(lender.exchange(&mut account, Tick::ZERO, &ask), None, "it was overtaken");
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Lender {
+    pub(super) budget: Budget,
+    pub(super) terms: Option<Terms>,
+    epoch: u64,
+    /// When the memory of an earlier life was lost.
+    lost: Option<Tick>,
+}
+
+impl Lender {
+    /// Lends a limit to nodes that are `round_trip` away. A limit without [`Terms`] is decided
+    /// request by request. `None` for a sliding log, which keeps more than an account does.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Anchor, Limit, lease::Lender};
+    /// let lender = |limit: &Limit| Lender::new(limit, Anchor::default(), Duration::from_millis(5));
+    /// assert!(lender(&Limit::sliding_log("1k/s")?).is_none());
+    /// assert!(lender(&Limit::leaky_shape("1k/s", 5)?).is_some_and(|lender| lender.terms().is_none()));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn new(limit: &Limit, anchor: Anchor, round_trip: Duration) -> Option<Self> {
+        let budget = Budget::Tokens(limit.machine(anchor)?);
+        Some(Self { budget, terms: Terms::of(limit, round_trip), epoch: 0, lost: None })
+    }
+
+    /// Lends permits, of which at most `max` are out at once.
+    ///
+    /// ```
+    /// use std::{num::NonZeroU32, time::Duration};
+    /// use tollgate_core::{Phase, Tick, lease::Lender};
+    /// let max = NonZeroU32::new(20).expect("not zero");
+    /// let lender = Lender::of_permits(max, Duration::from_millis(5));
+    /// let mut account = lender.open(Tick::ZERO, Phase::default());
+    /// assert_eq!(lender.left(&mut account, Tick::ZERO), 20);
+    /// ```
+    pub fn of_permits(max: NonZeroU32, round_trip: Duration) -> Self {
+        let terms = Some(Terms::of_permits(round_trip));
+        Self { budget: Budget::Permits(max), terms, epoch: 0, lost: None }
+    }
+
+    /// The same with a memory that began empty at `at`, where there was another before: the store
+    /// started again, was flushed, or another machine took over. `epoch` is a number that no
+    /// earlier memory had.
+    ///
+    /// What was spent and lent before is not known, so all of it counts as both. A bucket has
+    /// nothing until the leases of its former life are over, and then begins to fill; a window has
+    /// nothing until it ends. Without that a client would get a burst for every restart.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Anchor, Limit, Phase, Tick, lease::Lender};
+    /// let limit = Limit::token_bucket("1k/s")?;
+    /// let lender = Lender::new(&limit, Anchor::default(), Duration::ZERO).expect("it is no log");
+    /// let lender = lender.after_loss(1, Tick::ZERO);
+    /// let left_after = |millis| {
+    ///     let now = Tick::ZERO.after(Duration::from_millis(millis));
+    ///     lender.left(&mut lender.open(now, Phase::default()), now)
+    /// };
+    /// assert_eq!((left_after(0), left_after(500), left_after(600)), (0, 0, 100));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    #[must_use]
+    pub fn after_loss(self, epoch: u64, at: Tick) -> Self {
+        Self { epoch, lost: Some(at), ..self }
+    }
+
+    /// What borrowers have to know; `None` if nothing is lent.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Anchor, Limit, lease::{Lender, Terms}};
+    /// let (limit, round_trip) = (Limit::token_bucket("1k/s")?, Duration::from_millis(5));
+    /// let lender = Lender::new(&limit, Anchor::default(), round_trip).expect("it is no log");
+    /// assert_eq!(lender.terms(), Terms::of(&limit, round_trip));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub const fn terms(&self) -> Option<Terms> {
+        self.terms
+    }
+
+    /// The account of a key that the store knows nothing of.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Anchor, Limit, Phase, Tick, lease::Lender};
+    /// let limit = Limit::token_bucket("1k/s")?;
+    /// let lender = Lender::new(&limit, Anchor::default(), Duration::ZERO).expect("it is no log");
+    /// let mut account = lender.open(Tick::ZERO, Phase::default());
+    /// assert_eq!(lender.left(&mut account, Tick::ZERO), 1_000);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn open(&self, now: Tick, phase: Phase) -> Account {
+        let balance = Balance { word: Word::REST, phase, escrow: 0 };
+        let mut account = Account::new(balance, now);
+        let Some(lost) = self.lost else { return account };
+        let hold = self.terms.map_or(Duration::ZERO, |terms| terms.hold());
+        match &self.budget {
+            // A lease ends with its window, so all that is lent of this one is spent in it.
+            Budget::Tokens(machine) if machine.window_end(lost, phase).is_some() => {
+                account.balance.word = machine.rebased(lost, u64::MAX, phase);
+            }
+            Budget::Tokens(machine) => {
+                account.balance.word = machine.rebased(lost.after(hold), u64::MAX, phase);
+            }
+            Budget::Permits(max) => {
+                let mut unknown = self.new_lease(UNKNOWN, 0);
+                unknown.granted = max.get().into();
+                unknown.keep_for(lost, hold, hold);
+                account.balance.escrow = unknown.granted;
+                account.leases.push(unknown);
+            }
+        }
+        account
+    }
+
+    /// Settles what was used, takes back what was not, and lends more. `None`, and nothing is
+    /// changed, if a later exchange of the same node came before. An exchange that comes again is
+    /// answered as it was at first, and changes nothing.
+    ///
+    /// A node is remembered for twice the time of a lease, and for a second if it has none; and
+    /// always while it holds something. To one that finds no place ([`Account::MAX_LEASES`]) nothing is lent; its cost is decided all the same,
+    /// but spent once more if it asks again.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Anchor, Limit, Phase, Tick};
+    /// use tollgate_core::lease::{Exchange, Lender, Node};
+    /// let limit = Limit::fixed_window("1k/s")?;
+    /// let lender = Lender::new(&limit, Anchor::default(), Duration::ZERO).expect("it is no log");
+    /// let mut account = lender.open(Tick::ZERO, Phase::default());
+    /// let strict = Exchange::strict(Node { number: 1, incarnation: 1 }, 7);
+    /// let first = lender.exchange(&mut account, Tick::ZERO, &strict);
+    /// assert_eq!(lender.exchange(&mut account, Tick::ZERO, &strict), first);
+    /// assert_eq!(lender.left(&mut account, Tick::ZERO), 993);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn exchange(&self, account: &mut Account, now: Tick, exchange: &Exchange) -> Option<Grant> {
+        let now = account.advance(&self.budget, now);
+        let known = account.place_of(exchange.node);
+        if let Some(place) = known {
+            let answer = &account.leases[place].answer;
+            match exchange.sequence.cmp(&answer.sequence) {
+                Ordering::Less => return None,
+                Ordering::Equal => return Some(*answer),
+                Ordering::Greater => account.settle(&self.budget, place, exchange),
+            }
+        }
+        let new = || self.new_lease(exchange.node, exchange.sequence);
+        let place = known.or_else(|| account.admit(new()));
+        let decision = match self.budget {
+            Budget::Tokens(_) => {
+                let decision = self.budget.spend(&mut account.balance, now, exchange.cost);
+                match self.lend(account, now, place, exchange.want, exchange.least) {
+                    0 => decision,
+                    _ => {
+                        decision.with_remaining_of(self.budget.spend(&mut account.balance, now, 0))
+                    }
+                }
+            }
+            Budget::Permits(_) => {
+                let want = exchange.want.saturating_add(exchange.cost);
+                let lent = self.lend(account, now, place, want, exchange.least.max(exchange.cost));
+                // More than there are, a denial, if it was not lent.
+                let beyond = if lent < exchange.cost { u64::MAX } else { 0 };
+                self.budget.spend(&mut account.balance, now, beyond)
+            }
+        };
+        Some(self.answer(account, now, place, exchange, decision))
+    }
+
+    /// What is left to lend or to spend.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Anchor, Limit, Phase, Tick, lease::Lender};
+    /// let limit = Limit::sliding_window("1k/s")?;
+    /// let lender = Lender::new(&limit, Anchor::default(), Duration::ZERO).expect("it is no log");
+    /// let mut account = lender.open(Tick::ZERO, Phase::default());
+    /// assert_eq!(lender.left(&mut account, Tick::ZERO), 1_000);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn left(&self, account: &mut Account, now: Tick) -> u64 {
+        let now = account.advance(&self.budget, now);
+        self.budget.left(&account.balance, now)
+    }
+
+    /// Whether the account says no more than one that was just [opened](Self::open), so that it can
+    /// be forgotten.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Anchor, Limit, Phase, Tick, lease::Lender};
+    /// let limit = Limit::token_bucket("1k/s")?;
+    /// let lender = Lender::new(&limit, Anchor::default(), Duration::ZERO).expect("it is no log");
+    /// assert!(lender.is_at_rest(&mut lender.open(Tick::ZERO, Phase::default()), Tick::ZERO));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn is_at_rest(&self, account: &mut Account, now: Tick) -> bool {
+        let now = account.advance(&self.budget, now);
+        account.leases.is_empty() && account.balance.word.is_at_rest(now)
+    }
+
+    fn answer(
+        &self,
+        account: &mut Account,
+        now: Tick,
+        place: Option<usize>,
+        exchange: &Exchange,
+        decision: Decision,
+    ) -> Grant {
+        let hold = self.terms.map(|terms| self.hold(account, now, terms));
+        let Some(place) = place else {
+            return Grant { decision, ..self.new_lease(exchange.node, exchange.sequence).answer };
+        };
+        let lease = &mut account.leases[place];
+        lease.is_hungry = exchange.want > 0 || lease.out() > 0;
+        let memory = match (self.terms, lease.is_hungry) {
+            (Some(terms), true) => terms.hold() * 2,
+            _ => STRICT_MEMORY,
+        };
+        lease.keep_for(now, hold.unwrap_or_default(), memory);
+        lease.answer = Grant {
+            sequence: exchange.sequence,
+            lease: lease.id,
+            tokens: lease.out(),
+            span: hold.map_or(Duration::ZERO, Terms::span_of),
+            decision,
+        };
+        lease.answer
+    }
+
+    fn new_lease(&self, node: Node, sequence: u64) -> Lease {
+        let id = LeaseId { epoch: self.epoch, began: sequence };
+        let (span, decision) = (Duration::ZERO, Decision::unlimited());
+        Lease::new(node, id, Grant { sequence, lease: id, tokens: 0, span, decision })
+    }
+}
+
+/// For how long the answer to a node that holds nothing is kept, in case it asks again.
+const STRICT_MEMORY: Duration = Duration::from_secs(1);
+
+/// Who holds what a store has lent before it lost its memory.
+const UNKNOWN: Node = Node { number: u64::MAX, incarnation: u64::MAX };

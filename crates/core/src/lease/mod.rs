@@ -1,0 +1,59 @@
+//! Lending: how a store lets many nodes decide by themselves, and the limit holds all the same.
+//!
+//! ```text
+//!    node: Borrower                                 store: Lender, an Account for each key
+//!      spend, spend, spend ...                        balance S, escrow O
+//!      | Exchange { used, returned, want }              |
+//!      |----------------------------------------------->|  used: out of O; returned: from O to S
+//!      |             Grant { tokens, span, lease }      |  granted: from S to O
+//!      |<-----------------------------------------------|
+//!      may spend `tokens` until sent + span             keeps them in O for longer than that
+//! ```
+//!
+//! **The promise.** What passes in any interval of length D is at most `burst + rate x D` for a
+//! bucket, and the limit in a window, by the store's clock: whatever messages are lost, repeated,
+//! reordered or late, whatever nodes die, and whether or not the store remembers, as long as no
+//! clock is faster or slower than another by more than a hundredth.
+//!
+//! **Why it holds.** Call `A` what is in S and O less what nodes have used and not told yet. A
+//! request that passes takes from A, whoever decides it. Time adds to A at the limit's rate at the
+//! most, and only while S + O is below the burst. Telling, returning and lending move tokens within
+//! A. A lease that ends takes from A what nobody used. So A is a bucket like any other: never above
+//! the burst, never below nothing.
+//!
+//! * A bucket stops refilling at `burst - O`. A lease that ends counts as used.
+//! * A window has spent what it has lent, and a lease ends with its window at the latest.
+//! * Permits are out as long as they are lent.
+//! * Sliding logs and shaping buckets are never lent: [`Terms::of`] has none for them, and the
+//!   store decides each request.
+//!
+//! **Messages.** A node has one exchange under way for each key. Sums since the lease began are
+//! told, so that a lost message takes nothing with it. An exchange that comes again is answered as
+//! it was at first; one that was overtaken is not answered. A node takes no answer but the first to
+//! its latest exchange.
+//!
+//! **Loss of memory.** What a store that forgot cannot know, it takes for spent: see
+//! [`Lender::after_loss`].
+//!
+//! A request that the store decides at once ([`Exchange::cost`]) passes at the store's time. That
+//! its answer takes a while to travel is not counted.
+//!
+//! Reading order: [`Terms`], [`Exchange`] and [`Grant`], [`Lender`], [`Borrower`].
+
+mod account;
+mod borrower;
+mod budget;
+mod demand;
+mod exchange;
+mod lender;
+mod renewal;
+mod share;
+mod spend;
+mod terms;
+
+pub use account::Account;
+pub use borrower::Borrower;
+pub use exchange::{Exchange, Grant, LeaseId, Node};
+pub use lender::Lender;
+pub use spend::{Receipt, Spend};
+pub use terms::Terms;

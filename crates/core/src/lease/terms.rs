@@ -1,0 +1,119 @@
+//! How long a lease lasts, and whether a limit is lent at all.
+
+use std::time::Duration;
+
+use crate::limit::Limit;
+
+/// What a lender and its borrowers have agreed on before the first exchange. Both work it out from
+/// the limit, so that nobody has to be told.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_core::{Limit, lease::Terms};
+/// let round_trip = Duration::from_millis(5);
+/// let terms = Terms::of(&Limit::token_bucket("1k/s")?, round_trip).expect("there is plenty to lend");
+/// assert_eq!(terms.hold(), Duration::from_millis(490), "half of what a second brings, and the way");
+/// let (log, queue) = (Limit::sliding_log("1k/s")?, Limit::leaky_shape("1k/s", 100)?);
+/// assert_eq!(Terms::of(&log, round_trip), None, "every single moment counts");
+/// assert_eq!(Terms::of(&queue, round_trip), None, "whoever borrows would keep no pace");
+/// assert_eq!(Terms::of(&Limit::token_bucket("5/min")?, round_trip), None, "five are too few");
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    hold: Duration,
+    round_trip: Duration,
+    reusable: bool,
+}
+
+impl Terms {
+    /// A limit that can never have this much available is not lent.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_core::lease::Terms::LEAST_TOKENS, 16);
+    /// ```
+    pub const LEAST_TOKENS: u64 = 16;
+
+    /// The shortest a lease is worth having.
+    ///
+    /// ```
+    /// use tollgate_core::lease::Terms;
+    /// assert!(Terms::SHORTEST < Terms::LONGEST);
+    /// ```
+    pub const SHORTEST: Duration = Duration::from_millis(100);
+
+    /// The longest that budget may be lost to a node that died.
+    ///
+    /// ```
+    /// use tollgate_core::lease::Terms;
+    /// assert_eq!(Terms::LONGEST.as_secs(), 10);
+    /// ```
+    pub const LONGEST: Duration = Duration::from_secs(10);
+
+    /// The terms of a limit between nodes and a store that are `round_trip` apart. `None` if it is
+    /// not lent, and every decision asks the store: sliding logs and shaping buckets always, and
+    /// limits of which too little is ever available.
+    ///
+    /// What comes in during a lease and two round trips is at most half of what there can be.
+    /// Otherwise nodes that hold what they do not need, or have used and not told, keep a bucket
+    /// from filling, and the fleet starves itself.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Limit, lease::Terms};
+    /// let far = Duration::from_millis(300);
+    /// assert!(Terms::of(&Limit::fixed_window("1k/s")?, far).is_none(), "it would be over on its way");
+    /// assert!(Terms::of(&Limit::fixed_window("1k/min")?, far).is_some());
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn of(limit: &Limit, round_trip: Duration) -> Option<Self> {
+        let lendable = limit.capacity()? >= Self::LEAST_TOKENS;
+        let half = limit.refill_time().filter(|_| lendable)? / 2;
+        let hold = half.checked_sub(round_trip.checked_mul(2)?)?.min(Self::LONGEST);
+        let least = Self::SHORTEST.max(round_trip * 2);
+        (hold >= least).then_some(Self { hold, round_trip, reusable: false })
+    }
+
+    /// The terms of permits, of which so and so many may be out at once.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::lease::Terms;
+    /// assert_eq!(Terms::of_permits(Duration::from_millis(5)).hold(), Duration::from_secs(2));
+    /// ```
+    pub fn of_permits(round_trip: Duration) -> Self {
+        Self { hold: PERMIT_HOLD.max(round_trip * 4), round_trip, reusable: true }
+    }
+
+    /// How long the store keeps a lease, by its own clock.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Limit, lease::Terms};
+    /// let terms = Terms::of(&Limit::token_bucket("1k/h")?, Duration::ZERO).expect("it is lent");
+    /// assert_eq!(terms.hold(), Terms::LONGEST);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub const fn hold(&self) -> Duration {
+        self.hold
+    }
+
+    pub(super) const fn round_trip(&self) -> Duration {
+        self.round_trip
+    }
+
+    /// Whether what was used can be used again, as permits can.
+    pub(super) const fn is_reusable(&self) -> bool {
+        self.reusable
+    }
+
+    /// How long a node may use what the store keeps for `hold`: less by a fiftieth, so that it has
+    /// ended for the node when it ends for the store if the one clock is slower than the other by
+    /// up to a hundredth, whichever.
+    pub(super) fn span_of(hold: Duration) -> Duration {
+        hold - hold / 50
+    }
+}
+
+/// What permits of a dead node are lost for.
+const PERMIT_HOLD: Duration = Duration::from_secs(2);
