@@ -82,11 +82,11 @@ impl Drop for Folder {
     }
 }
 
-/// Answers everything with the same few bytes.
+/// Answers everything with the same few bytes. One process, which ends when it is told to.
 fn origin(gateways: &Gateways, folder: &Folder) -> Result<Server, BenchError> {
     let (port, home) = (free_port()?, folder.0.display());
     let text = format!(
-        "daemon off; worker_processes 1; pid {home}/nginx.pid; error_log {home}/error.log;\n\
+        "daemon off; master_process off; pid {home}/nginx.pid; error_log {home}/error.log;\n\
          events {{}}\n\
          http {{ access_log off; keepalive_requests 1000000000;\n\
          client_body_temp_path {home}/a; proxy_temp_path {home}/b; fastcgi_temp_path {home}/c;\n\
