@@ -70,7 +70,10 @@ impl Row {
         }
         self.ok = match (reach, self.ratio) {
             (Reach::Times(least), Some(ratio)) => ratio >= least,
-            (Reach::Within(most), Some(ratio)) => ratio <= most,
+            // A peer that seems to take no time was not measured.
+            (Reach::Within(most), Some(ratio)) => {
+                self.peer.is_some_and(|peer| peer > 0.0) && ratio <= most
+            }
             (Reach::AtMost(most, _), _) => self.ours <= most,
             (Reach::Times(_) | Reach::Within(_), None) => false,
         };
@@ -193,6 +196,14 @@ mod tests {
         let row = Row::against("row", Unit::NanosPerDecision, 30.0, ("floor", 20.0));
         let row = row.promising(Reach::Within(2.0));
         assert_eq!((row.ratio, row.ok), (Some(1.5), true));
+    }
+
+    #[test]
+    fn a_peer_that_takes_no_time_proves_nothing() {
+        for (ours, peer) in [(30.0, -20.0), (-5.0, -20.0), (0.0, 0.0)] {
+            let row = Row::against("row", Unit::Microseconds, ours, ("floor", peer));
+            assert!(!row.promising(Reach::Within(2.0)).ok, "{ours} and {peer}");
+        }
     }
 
     #[test]

@@ -144,7 +144,9 @@ fn times_slept() -> Result<u64, BenchError> {
     let text = fs::read_to_string(FILE)
         .map_err(|source| BenchError::File { path: FILE.into(), source })?;
     let count = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-    Ok(count.and_then(|count| count.trim().parse().ok()).unwrap_or_default())
+    // Without it every sleep would pass for none.
+    let missing = || BenchError::Child(format!("{FILE} does not say voluntary_ctxt_switches"));
+    count.and_then(|count| count.trim().parse().ok()).ok_or_else(missing)
 }
 
 /// Waits of so many milliseconds are looked into: the kernel is not asked after every decision.
