@@ -46,10 +46,19 @@ fn request(path: &str) -> Request<'_> {
         .attributes(&ATTRIBUTES)
 }
 
+/// An engine that watches for heavy keys, as all do: requests are sampled.
 fn engine(text: &str) -> Engine<ManualClock> {
+    built(text, true)
+}
+
+/// One that does not: a key that is watched for the first time gets memory for its name.
+fn unwatching(text: &str) -> Engine<ManualClock> {
+    built(text, false)
+}
+
+fn built(text: &str, watching: bool) -> Engine<ManualClock> {
     let engine = Engine::builder(RuleSet::parse(text).unwrap_or_else(|error| panic!("{error}")));
-    // Keys of requests that are sampled are written down.
-    engine.heavy_keys(false).clock(ManualClock::new()).build().unwrap()
+    engine.heavy_keys(watching).clock(ManualClock::new()).build().unwrap()
 }
 
 /// How many allocations so many requests take that all pass, once the thread has its own memory.
@@ -106,7 +115,7 @@ fn logs_and_queues_allocate_nothing() {
 
 #[test]
 fn keys_that_are_new_allocate_nothing() {
-    let engine = engine(EIGHT);
+    let engine = unwatching(EIGHT);
     assert_eq!(allocations(&engine, &request("/v1/items/7"), 8), 0);
     let paths: Vec<_> = (0..500).map(|n| format!("/v1/items/{n}")).collect();
     let counted = allocation_counter::measure(|| {
@@ -117,8 +126,9 @@ fn keys_that_are_new_allocate_nothing() {
 
 #[test]
 fn requests_that_are_denied_or_only_look_allocate_nothing() {
-    let engine =
-        engine("rules: [{ name: a, key: [user], limit: 3/h }, { name: b, key: [], limit: 9/h }]");
+    let engine = unwatching(
+        "rules: [{ name: a, key: [user], limit: 3/h }, { name: b, key: [], limit: 9/h }]",
+    );
     assert!((0..3).all(|_| engine.decide(&request("/")).is_allowed()));
     let counted = allocation_counter::measure(|| {
         assert!(!engine.decide(&request("/")).is_allowed());

@@ -75,7 +75,7 @@ impl<C: Clock> Engine<C> {
         active: &Active,
         request: &Request<'_>,
         said: &Said,
-    ) -> SmallVec<[(KeyHash, bool, Label); 4]> {
+    ) -> SmallVec<[(KeyHash, bool, Label); MOST_RULES]> {
         let mut room = String::new();
         let request = request.normal(&mut room);
         let geo = active.geo().map(ArcSwap::load);
