@@ -21,6 +21,7 @@ use std::mem;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _};
 
@@ -72,6 +73,17 @@ pub(super) async fn serve(door: Arc<Resp>, stream: Stream, peer: Peer, mut drain
     // not read will not hear.
     let patience = connection.door.limits.patience;
     let _ = tokio::time::timeout(patience, connection.stream.shutdown()).await;
+    if matches!(connection.next, Next::End) {
+        // Few connections end like this, and none should be larger for it.
+        let heard = Box::pin(hear_out(connection.stream));
+        let _ = tokio::time::timeout(patience.min(MOST_HEARD), heard).await;
+    }
+}
+
+/// Takes what a client still sends, so that it hears why it has to go: where bytes are left unread,
+/// the network breaks the connection off and drops answers that are on their way.
+async fn hear_out(mut stream: Stream) {
+    let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
 }
 
 /// Tells a client that there are too many of them.
@@ -307,6 +319,9 @@ impl Connection {
         Ok(())
     }
 }
+
+/// How long a client is listened to that has been told to go.
+const MOST_HEARD: Duration = Duration::from_secs(1);
 
 /// How much is read at once.
 const CHUNK: usize = SHORT;

@@ -112,7 +112,20 @@ fn the_longest_command_is_taken_in_small_pieces() {
     }
     assert_eq!(client.answer(), format!("${}\r\n{text}\r\n", text.len()));
     assert_eq!(client.answer(), "+PONG\r\n");
-    assert!(client.ask(&["ECHO", &(text + "y")]).starts_with("-ERR Protocol error"));
+    client.send(format!("*2\r\n$4\r\nECHO\r\n${}\r\n", text.len() + 1));
+    assert!(client.answer().starts_with("-ERR Protocol error"));
+    assert_eq!(client.rest(), "");
+}
+
+#[test]
+fn whoever_has_to_go_hears_why_even_if_it_goes_on_talking() {
+    let server = Server::start(RULES);
+    for _ in 0..20 {
+        let mut client = Client::of(&server);
+        client.send("*1\r\n$1048577\r\n".to_owned() + &"x".repeat(200_000));
+        assert!(client.answer().starts_with("-ERR Protocol error"));
+        assert_eq!(client.rest(), "");
+    }
 }
 
 #[test]
