@@ -120,12 +120,11 @@ fn the_longest_command_is_taken_in_small_pieces() {
 #[test]
 fn whoever_has_to_go_hears_why_even_if_it_goes_on_talking() {
     let server = Server::start(RULES);
-    for _ in 0..20 {
-        let mut client = Client::of(&server);
-        client.send("*1\r\n$1048577\r\n".to_owned() + &"x".repeat(200_000));
-        assert!(client.answer().starts_with("-ERR Protocol error"));
-        assert_eq!(client.rest(), "");
-    }
+    let mut client = Client::of(&server);
+    client.send("*1\r\n$1048577\r\n");
+    (0..30).for_each(|_| client.send("x".repeat(100_000)));
+    assert!(client.answer().starts_with("-ERR Protocol error"));
+    assert_eq!(client.rest(), "");
 }
 
 #[test]
