@@ -81,6 +81,10 @@ impl Held {
         Self { budget, bytes: 0 }
     }
 
+    pub(crate) const fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
     /// Holds this many bytes from now on, which may be more or less than before. If there is no room
     /// for more, it is what it was.
     #[inline]

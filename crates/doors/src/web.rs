@@ -3,6 +3,7 @@
 mod begun;
 mod body;
 mod head;
+mod http2;
 mod kept;
 pub(crate) mod page;
 mod quick;
@@ -19,10 +20,10 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tollgate::SystemClock;
 
 use crate::connection::{Limits, Peer, Stream};
@@ -33,11 +34,13 @@ use crate::respond;
 use crate::service::Service;
 use crate::web::begun::Begun;
 use crate::web::head::Head;
+use crate::web::http2::{Http2, Serving};
 use crate::web::quick::{Next, Quick};
 use crate::web::silence::{Late, Requests, Watch};
 use crate::worker::Work;
 
 pub(crate) use body::{BodyError, body};
+pub(crate) use http2::{Called, Calls};
 pub(crate) use kept::{NO_ROOM, Sent, held};
 pub(crate) use quick::at_once;
 pub(crate) use silence::OneRequest;
@@ -78,6 +81,11 @@ pub(crate) trait Site: Send + Sync + 'static {
 
     /// Answers a POST whose body is here, if it can do that at once.
     fn quick(&self, _path: &str, _body: &[u8]) -> Option<Answer> {
+        None
+    }
+
+    /// Who answers calls of gRPC that can be answered at once, if anybody does.
+    fn calls(&self) -> Option<&dyn Calls> {
         None
     }
 
@@ -137,7 +145,45 @@ async fn serve<S: Site>(
             return;
         }
     }
-    let service = service_fn(move |request| {
+    if !is_http2 {
+        let service = answering(site, requests, peer, false);
+        let connection = http1(&limits).serve_connection(TokioIo::new(begun), service);
+        let end = |connection: Pin<&mut conn::http1::Connection<_, _>>| {
+            connection.graceful_shutdown();
+        };
+        live(pin!(connection), end, &mut watch, &limits, &mut draining).await;
+        return;
+    }
+    let Some(calls) = site.calls() else {
+        let connection = http2_of(Arc::clone(&site), requests, peer, &limits, begun);
+        let end = |connection: Pin<&mut conn::http2::Connection<_, _, _>>| {
+            connection.graceful_shutdown();
+        };
+        live(pin!(connection), end, &mut watch, &limits, &mut draining).await;
+        return;
+    };
+    let clock = site.service().clock();
+    let (slow, all, whose) = (Arc::clone(&site), requests.clone(), peer.clone());
+    let start = Box::new(move |far| -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let connection = http2_of(slow, all, whose, &limits, far);
+        // What ends it early, it has told.
+        Box::pin(async move { _ = connection.await })
+    });
+    let serving =
+        Serving { calls, requests: &requests, clock, peer: &peer, limits: &limits, start };
+    let run = Http2::new(begun, serving).run();
+    let end = |_: Pin<&mut _>| requests.end();
+    live(pin!(run), end, &mut watch, &limits, &mut draining).await;
+}
+
+/// How requests are answered that come through hyper.
+fn answering<S: Site>(
+    site: Arc<S>,
+    requests: Requests,
+    peer: Peer,
+    is_http2: bool,
+) -> impl HttpService<S::Body> {
+    service_fn(move |request| {
         let (site, requests, one) = (Arc::clone(&site), requests.clone(), requests.begin());
         let peer = peer.clone();
         async move {
@@ -153,34 +199,58 @@ async fn serve<S: Site>(
             }
             Ok::<_, Infallible>(answer)
         }
-    });
-    let stream = TokioIo::new(begun);
-    if is_http2 {
-        let connection = http2::Builder::new(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            // What stands between requests cannot be told from half of one here. Whoever is in the
-            // middle of something cannot answer to a ping, and has no longer than patience.
-            .keep_alive_interval(limits.patience / 2)
-            .keep_alive_timeout(limits.patience / 2)
-            .max_concurrent_streams(STREAMS)
-            // What a connection can send that nobody has read yet.
-            .initial_stream_window_size(STREAM_BYTES)
-            .initial_connection_window_size(CONNECTION_BYTES)
-            .max_send_buf_size(STREAM_BYTES as usize)
-            .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
-            .serve_connection(stream, service);
-        let end = |connection: Pin<&mut http2::Connection<_, _, _>>| connection.graceful_shutdown();
-        live(pin!(connection), end, &mut watch, &limits, &mut draining).await;
-    } else {
-        let connection = http1(&limits).serve_connection(stream, service);
-        let end = |connection: Pin<&mut http1::Connection<_, _>>| connection.graceful_shutdown();
-        live(pin!(connection), end, &mut watch, &limits, &mut draining).await;
-    }
+    })
+}
+
+/// What hyper needs to know of whoever answers.
+trait HttpService<B>:
+    hyper::service::Service<
+        Request<Incoming>,
+        Response = Response<B>,
+        Error = Infallible,
+        Future: Send + 'static,
+    > + Send
+    + 'static
+{
+}
+
+impl<B, S> HttpService<B> for S where
+    S: hyper::service::Service<
+            Request<Incoming>,
+            Response = Response<B>,
+            Error = Infallible,
+            Future: Send + 'static,
+        > + Send
+        + 'static
+{
+}
+
+/// A connection of HTTP/2, by hyper.
+fn http2_of<S: Site, T: AsyncRead + AsyncWrite + Unpin>(
+    site: Arc<S>,
+    requests: Requests,
+    peer: Peer,
+    limits: &Limits,
+    stream: T,
+) -> conn::http2::Connection<TokioIo<T>, impl HttpService<S::Body>, TokioExecutor> {
+    conn::http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        // What stands between requests cannot be told from half of one here. Whoever is in the
+        // middle of something cannot answer to a ping, and has no longer than patience.
+        .keep_alive_interval(limits.patience / 2)
+        .keep_alive_timeout(limits.patience / 2)
+        .max_concurrent_streams(STREAMS)
+        // What a connection can send that nobody has read yet.
+        .initial_stream_window_size(STREAM_BYTES)
+        .initial_connection_window_size(CONNECTION_BYTES)
+        .max_send_buf_size(STREAM_BYTES as usize)
+        .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+        .serve_connection(TokioIo::new(stream), answering(site, requests, peer, true))
 }
 
 /// How HTTP/1.1 is spoken.
-pub(crate) fn http1(limits: &Limits) -> http1::Builder {
-    let mut builder = http1::Builder::new();
+pub(crate) fn http1(limits: &Limits) -> conn::http1::Builder {
+    let mut builder = conn::http1::Builder::new();
     builder
         // Time is watched here. What hyper has for that costs an allocation, a timer and a further
         // attempt to read for every request.

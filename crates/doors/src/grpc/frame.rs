@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use ::http::{Response, StatusCode};
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 use hyper::body::Incoming;
 use prost::Message;
 
@@ -12,7 +12,7 @@ use crate::connection::Limits;
 use crate::grpc::reply::{CONTENT, Reply};
 use crate::held::Budget;
 use crate::respond;
-use crate::web::{self, BodyError};
+use crate::web::{self, BodyError, Called};
 
 /// What calls end with that are not answered, as gRPC numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,15 @@ impl Refusal {
         answer
     }
 
+    /// The same for a call that was answered at once.
+    pub(super) fn called(&self) -> Called {
+        match self {
+            Self::Call { code, message } => Called::Refusal(*code as u16, escaped(message)),
+            // It was a call, or it would not have been answered at once.
+            Self::NoCall => Called::Refusal(Code::Internal as u16, String::new()),
+        }
+    }
+
     /// The same as tonic says it.
     pub(super) fn status(self) -> tonic::Status {
         match self {
@@ -81,7 +90,8 @@ pub(super) async fn read(
     budget: &Arc<Budget>,
 ) -> Result<Bytes, Refusal> {
     let body = web::body(body, limits, budget).await;
-    message(body.map_err(|error| no_body(&error, limits.body_bytes))?)
+    let body = body.map_err(|error| no_body(&error, limits.body_bytes))?;
+    Ok(body.slice_ref(message(&body)?))
 }
 
 /// A message as calls carry it.
@@ -120,13 +130,13 @@ pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
 }
 
 /// The only message of a body.
-fn message(mut body: Bytes) -> Result<Bytes, Refusal> {
-    if body.len() < PREFIX {
+pub(super) fn message(body: &[u8]) -> Result<&[u8], Refusal> {
+    let [packed, l0, l1, l2, l3, message @ ..] = body else {
         return Err(Refusal::invalid("there is no message: a call has one"));
-    }
-    let (packed, length) = (body.get_u8(), body.get_u32());
-    match (packed, u64::from(length) == body.len() as u64) {
-        (0, true) => Ok(body),
+    };
+    let length = u32::from_be_bytes([*l0, *l1, *l2, *l3]);
+    match (*packed, u64::from(length) == message.len() as u64) {
+        (0, true) => Ok(message),
         (0, false) => Err(Refusal::invalid("the length of the message is not that of the call")),
         (1, _) => Err(Refusal::new(Code::Unimplemented, "the message is packed: send it as it is")),
         _ => Err(Refusal::invalid("the message has a flag that is none of gRPC")),
@@ -178,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_call_has_one_message_as_it_is() {
-        let code = |bytes: &'static [u8]| match message(Bytes::from_static(bytes)) {
+        let code = |bytes: &'static [u8]| match message(bytes) {
             Ok(message) => Ok(message.to_vec()),
             Err(Refusal::Call { code, .. }) => Err(code),
             Err(Refusal::NoCall) => unreachable!("it is a call"),

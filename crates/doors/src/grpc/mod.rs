@@ -47,7 +47,7 @@ use crate::respond::{self, Answers};
 use crate::service::Service;
 use crate::status;
 use crate::tickets::Tickets;
-use crate::web::{self, OneRequest, Site, page};
+use crate::web::{self, Called, Calls, OneRequest, Site, page};
 
 /// Where gRPC is spoken.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Grpc {
     /// A call with one message and one answer.
     async fn call(&self, method: Method, body: Incoming, peer: Peer) -> Response<Reply> {
         let told = match frame::read(body, &self.asking.limits, self.asking.service.held()).await {
-            Ok(message) => self.asking.of(peer).answer(method, message),
+            Ok(message) => self.asking.of(&peer).answer(method, &message),
             Err(refusal) => Err(refusal),
         };
         match told {
@@ -106,7 +106,7 @@ impl Grpc {
         path: &str,
         message: &[u8],
     ) -> Option<Result<Vec<u8>, (u16, String)>> {
-        let answer = self.asking.answer(Method::of(path)?, Bytes::copy_from_slice(message));
+        let answer = self.asking.answer(Method::of(path)?, message);
         Some(match answer {
             Ok((answer, _)) => Ok(answer.to_vec()),
             Err(Refusal::Call { code, message }) => Err((code as u16, message)),
@@ -118,7 +118,7 @@ impl Grpc {
     async fn json(&self, body: Incoming, peer: Peer) -> Response<Reply> {
         let limits = &self.asking.limits;
         let answer = match web::body(body, limits, self.asking.service.held()).await {
-            Ok(body) => rls::answer_json(&self.asking.of(peer), &body).await,
+            Ok(body) => rls::answer_json(&self.asking.of(&peer), &body).await,
             Err(error) => respond::no_body(&error, limits.body_bytes),
         };
         answer.map(Reply::Plain)
@@ -173,6 +173,10 @@ impl Site for Grpc {
         }
     }
 
+    fn calls(&self) -> Option<&dyn Calls> {
+        Some(self)
+    }
+
     fn began(&self, answer: &mut Response<Reply>, one: OneRequest) {
         // A stream is under way until its last answer is taken.
         answer.body_mut().hold(one);
@@ -190,26 +194,55 @@ enum Method {
 }
 
 impl Method {
+    const ALL: [Self; 5] =
+        [Self::ShouldRateLimit, Self::Authorize, Self::Check, Self::CheckBatch, Self::Report];
+
     fn of(path: &str) -> Option<Self> {
-        match path {
-            "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit" => {
-                Some(Self::ShouldRateLimit)
-            }
-            "/envoy.service.auth.v3.Authorization/Check" => Some(Self::Authorize),
-            "/tollgate.v1.Tollgate/Check" => Some(Self::Check),
-            "/tollgate.v1.Tollgate/CheckBatch" => Some(Self::CheckBatch),
-            "/tollgate.v1.Tollgate/Report" => Some(Self::Report),
-            _ => None,
+        Self::ALL.into_iter().find(|method| method.path() == path)
+    }
+
+    const fn path(self) -> &'static str {
+        match self {
+            Self::ShouldRateLimit => "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
+            Self::Authorize => "/envoy.service.auth.v3.Authorization/Check",
+            Self::Check => "/tollgate.v1.Tollgate/Check",
+            Self::CheckBatch => "/tollgate.v1.Tollgate/CheckBatch",
+            Self::Report => "/tollgate.v1.Tollgate/Report",
+        }
+    }
+}
+
+/// Methods have the numbers of their places in [`Method::ALL`].
+impl Calls for Grpc {
+    fn method(&self, path: &[u8]) -> Option<u8> {
+        let place = Method::ALL.iter().position(|method| method.path().as_bytes() == path)?;
+        u8::try_from(place).ok()
+    }
+
+    fn path(&self, method: u8) -> &'static str {
+        Method::ALL.get(usize::from(method)).map_or("/", |method| method.path())
+    }
+
+    fn call(&self, method: u8, body: &[u8], peer: &Peer) -> Called {
+        let method = Method::ALL.get(usize::from(method));
+        let told = match (method, frame::message(body)) {
+            (Some(method), Ok(message)) => self.asking.of(peer).answer(*method, message),
+            (None, _) => Err(Refusal::NoCall),
+            (_, Err(refusal)) => Err(refusal),
+        };
+        match told {
+            Ok((answer, delay)) => Called::Message(answer, delay.min(LONGEST_DELAY)),
+            Err(refusal) => refusal.called(),
         }
     }
 }
 
 impl Asking {
     /// The same for this client.
-    fn of(&self, peer: Peer) -> Cow<'_, Self> {
-        match peer.name {
+    fn of(&self, peer: &Peer) -> Cow<'_, Self> {
+        match &peer.name {
             None => Cow::Borrowed(self),
-            client => Cow::Owned(Self { client, ..self.clone() }),
+            client => Cow::Owned(Self { client: client.clone(), ..self.clone() }),
         }
     }
 
@@ -219,19 +252,19 @@ impl Asking {
     }
 
     /// Answers a message with a message.
-    fn answer(&self, method: Method, message: Bytes) -> Told<Bytes> {
+    fn answer(&self, method: Method, message: &[u8]) -> Told<Bytes> {
         match method {
-            Method::ShouldRateLimit => self.should_rate_limit(&message),
+            Method::ShouldRateLimit => self.should_rate_limit(message),
             Method::Authorize => self.act(message, Self::authorize),
             Method::Check => self.act(message, Self::check),
-            Method::CheckBatch => self.check_batch(&message).map(|answer| (answer, Duration::ZERO)),
+            Method::CheckBatch => self.check_batch(message).map(|answer| (answer, Duration::ZERO)),
             Method::Report => self.act(message, Self::report),
         }
     }
 
     fn act<Q: Message + Default, A: Message>(
         &self,
-        message: Bytes,
+        message: &[u8],
         act: impl FnOnce(&Self, Q) -> Told<A>,
     ) -> Told<Bytes> {
         let message = Q::decode(message)

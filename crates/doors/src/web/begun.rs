@@ -3,12 +3,13 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
-use crate::held::{Held, SHORT};
+use crate::held::{Budget, Held, SHORT};
 use crate::web::silence::{Owed, Requests};
 
 /// A connection of which the first bytes were read. They are read again. It notes what the client
@@ -46,21 +47,30 @@ impl<S: AsyncRead + Unpin> Begun<S> {
             if known > 0 {
                 self.requests.owes(Owed::Rest);
             }
-            if poll_fn(|context| self.poll_more(context)).await? == 0 {
+            if poll_fn(|context| self.poll_more(LEAST_ROOM, context)).await? == 0 {
                 return Ok(false);
             }
         }
     }
 
     /// Reads more from the stream.
-    pub(super) fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_more(
+        &mut self,
+        room: usize,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
         // What is still there is moved to the front if there is no other room.
-        self.unread.reserve(LEAST_ROOM);
+        self.unread.reserve(room);
         pin!(self.stream.read_buf(&mut self.unread)).poll(context)
     }
 
     pub(super) fn unread(&self) -> &[u8] {
         &self.unread
+    }
+
+    /// What long answers are accounted to.
+    pub(super) const fn budget(&self) -> &Arc<Budget> {
+        self.held.budget()
     }
 
     pub(super) const fn unread_mut(&mut self) -> &mut BytesMut {
@@ -160,21 +170,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Begun<S> {
 }
 
 /// The least that there is room for when more is read: most requests are shorter.
-const LEAST_ROOM: usize = 2048;
+pub(super) const LEAST_ROOM: usize = 2048;
 
 /// What HTTP/2 begins with.
-const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use proptest::prelude::*;
     use tokio::io::AsyncWriteExt as _;
     use tokio::net::UnixStream;
 
     use super::*;
-    use crate::held::Budget;
 
     fn begun(stream: UnixStream, budget: &Arc<Budget>) -> Begun<UnixStream> {
         Begun::new(stream, Requests::default(), Held::nothing(Arc::clone(budget)))

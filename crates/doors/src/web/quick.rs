@@ -15,7 +15,7 @@ use hyper::body::Body as _;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tollgate::{Clock as _, Wall};
 
-use crate::web::begun::Begun;
+use crate::web::begun::{Begun, LEAST_ROOM};
 use crate::web::head::Head;
 use crate::web::silence::{Owed, Requests};
 use crate::web::{Answer, Site};
@@ -103,7 +103,7 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
         }
         poll_fn(|context| match self.requests.is_ending() {
             true => Poll::Ready(Ok(0)),
-            false => self.begun.poll_more(context),
+            false => self.begun.poll_more(LEAST_ROOM, context),
         })
         .await
     }

@@ -172,7 +172,7 @@ impl tollgate_server::Tollgate for Native {
         asked: tonic::Request<Streaming<CheckRequest>>,
     ) -> Result<Response<Answers>, Status> {
         let peer = asked.extensions().get::<Peer>().cloned().unwrap_or_default();
-        let asking = match self.asking.of(peer) {
+        let asking = match self.asking.of(&peer) {
             Cow::Borrowed(_) => Arc::clone(&self.asking),
             Cow::Owned(asking) => Arc::new(asking),
         };
