@@ -129,6 +129,24 @@ pub fn grpc(bytes: &[u8]) {
     }
 }
 
+/// Whatever comes on a connection of HTTP/2, whole frames go out, and the first of them say what we
+/// want.
+pub fn http2(bytes: &[u8]) {
+    let client = GrpcClient::new(RULES).expect("good rules");
+    let greeting = b"\0\0\0\x04\0\0\0\0\0";
+    for frames in [bytes.to_vec(), [greeting, bytes].concat()] {
+        let told = client.talk(&frames).expect("a runtime");
+        let (mut rest, mut kinds) = (&*told, Vec::new());
+        while let Some(head) = rest.first_chunk::<9>() {
+            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+            assert!(length <= 16_384 && rest.len() >= 9 + length, "half a frame");
+            kinds.push(head[3]);
+            rest = &rest[9 + length..];
+        }
+        assert!(rest.is_empty() && kinds.starts_with(&[4, 8]), "{kinds:?}");
+    }
+}
+
 const METHODS: [&str; 5] = [
     "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
     "/envoy.service.auth.v3.Authorization/Check",

@@ -6,7 +6,10 @@ mod proxy;
 pub use proxy::{ProxyClient, Question};
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::runtime::Builder;
 use tollgate::RuleSet;
 
 use crate::config::Config;
@@ -61,7 +64,7 @@ impl HttpClient {
 }
 
 /// A client of the door that speaks gRPC, without a socket.
-pub struct GrpcClient(Grpc);
+pub struct GrpcClient(Arc<Grpc>, Limits);
 
 impl GrpcClient {
     /// Of a server with these rules, and with room for few keys; `None` if they are no rules.
@@ -70,12 +73,35 @@ impl GrpcClient {
         let service = Arc::new(Service::new(RuleSet::parse(rules).ok()?, 64).ok()?);
         let answers = Answers::new(Arc::clone(&service), Config::defaults(1).respond);
         let tickets = Arc::new(Tickets::new(&limits));
-        Some(Self(Grpc::new(service, Arc::new(answers), tickets, limits)))
+        let grpc = Grpc::new(service, Arc::new(answers), tickets, limits);
+        Some(Self(Arc::new(grpc), limits))
     }
 
     /// What is answered to a message: a message with what stands before it, or a code of gRPC and
     /// why; `None` if nothing has that path.
     pub fn call(&self, path: &str, message: &[u8]) -> Option<Result<Vec<u8>, (u16, String)>> {
         self.0.call_at_once(path, message)
+    }
+
+    /// What is answered to these frames, behind the preface and in one piece, by a connection that
+    /// goes on for no longer than a moment; `None` if there is nothing to run it with.
+    pub fn talk(&self, frames: &[u8]) -> Option<Vec<u8>> {
+        let runtime = Builder::new_current_thread().enable_all().build().ok()?;
+        let (client, server) = tokio::io::duplex(1 << 16);
+        let (mut hears, mut says) = tokio::io::split(client);
+        let serves = web::serve_http2(Arc::clone(&self.0), server, self.1);
+        let mut told = Vec::new();
+        runtime.block_on(async {
+            let says = async {
+                let all = [&web::PREFACE[..], frames].concat();
+                // It may have heard enough.
+                let _ = says.write_all(&all).await;
+                let _ = says.shutdown().await;
+            };
+            let hears = async { _ = hears.read_to_end(&mut told).await };
+            let all = async { tokio::join!(says, serves, hears) };
+            let _ = tokio::time::timeout(Duration::from_millis(100), all).await;
+        });
+        Some(told)
     }
 }

@@ -23,7 +23,7 @@ use hyper::body::Incoming;
 use hyper::server::conn;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, DuplexStream};
 use tollgate::SystemClock;
 
 use crate::connection::{Limits, Peer, Stream};
@@ -39,6 +39,7 @@ use crate::web::quick::{Next, Quick};
 use crate::web::silence::{Late, Requests, Watch};
 use crate::worker::Work;
 
+pub(crate) use begun::PREFACE;
 pub(crate) use body::{BodyError, body};
 pub(crate) use http2::{Called, Calls};
 pub(crate) use kept::{NO_ROOM, Sent, held};
@@ -154,26 +155,34 @@ async fn serve<S: Site>(
         live(pin!(connection), end, &mut watch, &limits, &mut draining).await;
         return;
     }
-    let Some(calls) = site.calls() else {
-        let connection = http2_of(Arc::clone(&site), requests, peer, &limits, begun);
+    if site.calls().is_none() {
+        let connection = http2_of(site, requests, peer, &limits, begun);
         let end = |connection: Pin<&mut conn::http2::Connection<_, _, _>>| {
             connection.graceful_shutdown();
         };
         live(pin!(connection), end, &mut watch, &limits, &mut draining).await;
-        return;
-    };
-    let clock = site.service().clock();
-    let (slow, all, whose) = (Arc::clone(&site), requests.clone(), peer.clone());
+    } else if let Some(short) = short_http2(&site, begun, &requests, &peer, &limits) {
+        let end = |_: Pin<&mut _>| requests.end();
+        live(pin!(short.run()), end, &mut watch, &limits, &mut draining).await;
+    }
+}
+
+/// The short way for a connection of HTTP/2, with hyper at its side.
+fn short_http2<'c, S: Site, T: AsyncRead + AsyncWrite + Unpin>(
+    site: &'c Arc<S>,
+    begun: Begun<T>,
+    requests: &'c Requests,
+    peer: &'c Peer,
+    limits: &'c Limits,
+) -> Option<Http2<'c, T>> {
+    let (slow, all, whose, most) = (Arc::clone(site), requests.clone(), peer.clone(), *limits);
     let start = Box::new(move |far| -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let connection = http2_of(slow, all, whose, &limits, far);
+        let connection = http2_of(slow, all, whose, &most, far);
         // What ends it early, it has told.
         Box::pin(async move { _ = connection.await })
     });
-    let serving =
-        Serving { calls, requests: &requests, clock, peer: &peer, limits: &limits, start };
-    let run = Http2::new(begun, serving).run();
-    let end = |_: Pin<&mut _>| requests.end();
-    live(pin!(run), end, &mut watch, &limits, &mut draining).await;
+    let (calls, clock) = (site.calls()?, site.service().clock());
+    Some(Http2::new(begun, Serving { calls, requests, clock, peer, limits, start }))
 }
 
 /// How requests are answered that come through hyper.
@@ -261,6 +270,18 @@ pub(crate) fn http1(limits: &Limits) -> conn::http1::Builder {
         // Answers are short: to copy them is less than to hand them over in pieces.
         .writev(false);
     builder
+}
+
+/// Serves a connection of HTTP/2 that needs no socket, until the client has gone.
+pub(crate) async fn serve_http2<S: Site>(site: Arc<S>, stream: DuplexStream, limits: Limits) {
+    let (requests, peer) = (Requests::default(), Peer::default());
+    let held = Held::nothing(Arc::clone(site.service().held()));
+    let mut begun = Begun::new(stream, requests.clone(), held);
+    if let Ok(true) = begun.is_http2().await
+        && let Some(short) = short_http2(&site, begun, &requests, &peer, &limits)
+    {
+        short.run().await;
+    }
 }
 
 /// What the short way takes for a plain request that is all here: its path, and its body.

@@ -155,7 +155,8 @@ pub(super) fn rate(session: &Session, port: u16, question: &Question) -> Result<
     Ok(total as f64 / begin.elapsed().as_secs_f64() / 1e3)
 }
 
-/// Asks evenly, one call at a time on each connection.
+/// Asks evenly, over as many connections, and with as many calls under way, as where the rate was
+/// found.
 pub(super) fn paced(
     port: u16,
     question: &Question,
@@ -163,30 +164,38 @@ pub(super) fn paced(
     lasting: Duration,
 ) -> Result<Paced, BenchError> {
     let mut connections = Vec::new();
-    for _ in 0..pace::CONNECTIONS {
+    for _ in 0..CONNECTIONS {
         let calls = Calls::open(port, question.path)?;
         calls.set_nonblocking()?;
-        connections.push(OneByOne { calls, message: question.message });
+        let (message, room) = (question.message, Vec::new());
+        connections.push(Asked { calls, message, room });
     }
     pace::ask_on(&mut connections, per_second, lasting)
 }
 
-/// A connection on which one call is made at a time.
-struct OneByOne {
+/// A connection on which calls are made.
+struct Asked {
     calls: Calls,
     message: fn(u64, &mut Vec<u8>),
+    room: Vec<u8>,
 }
 
-impl Asking for OneByOne {
-    fn is_waiting(&mut self) -> Result<bool, BenchError> {
+impl Asking for Asked {
+    const MOST: u64 = IN_FLIGHT as u64;
+
+    fn room(&mut self) -> Result<u64, BenchError> {
         self.calls.take()?;
-        Ok(self.calls.open > 0)
+        let free = IN_FLIGHT.saturating_sub(self.calls.open) as u64;
+        Ok(if self.calls.has_room() { free } else { 0 })
     }
 
-    fn ask(&mut self, number: u64) -> Result<(), BenchError> {
-        let mut message = Vec::new();
-        (self.message)(number, &mut message);
-        self.calls.add(&message);
+    fn ask(&mut self, number: u64) {
+        self.room.clear();
+        (self.message)(number, &mut self.room);
+        self.calls.add(&self.room);
+    }
+
+    fn send(&mut self) -> Result<(), BenchError> {
         self.calls.send()
     }
 }

@@ -9,13 +9,19 @@ use crate::error::BenchError;
 use crate::keys;
 use crate::stopwatch::Stopwatch;
 
-/// A connection on which one question is asked at a time.
+/// A connection on which questions are asked.
 pub(super) trait Asking {
-    /// Takes an answer if there is one, and says whether one is waited for.
-    fn is_waiting(&mut self) -> Result<bool, BenchError>;
+    /// How many can be under way at once.
+    const MOST: u64;
+
+    /// Takes answers that are there, and says how many more questions can be asked.
+    fn room(&mut self) -> Result<u64, BenchError>;
 
     /// Asks a question. This is different for every number.
-    fn ask(&mut self, number: u64) -> Result<(), BenchError>;
+    fn ask(&mut self, number: u64);
+
+    /// Sends what was asked.
+    fn send(&mut self) -> Result<(), BenchError>;
 }
 
 /// Asks one question after another, evenly, over some connections in turn. The next question of a
@@ -36,26 +42,30 @@ pub(super) fn ask(
     ask_on(&mut connections, per_second, lasting)
 }
 
-/// The same over connections that are open.
-pub(super) fn ask_on(
-    connections: &mut [impl Asking],
+/// The same over connections that are open, each with as many under way as it can have.
+pub(super) fn ask_on<A: Asking>(
+    connections: &mut [A],
     per_second: f64,
     lasting: Duration,
 ) -> Result<Paced, BenchError> {
     let mut paced = Paced { asked: 0, late: 0 };
+    let count = connections.len() as u64;
     let begin = Stopwatch::start();
     while begin.elapsed() < lasting {
         let due = (begin.elapsed().as_secs_f64() * per_second) as u64;
+        let share = due.saturating_sub(paced.asked + paced.late).div_ceil(count);
         for connection in connections.iter_mut() {
-            let waiting = connection.is_waiting()?;
-            if paced.asked + paced.late < due && !waiting {
-                connection.ask(keys::mix(paced.asked))?;
-                paced.asked += 1;
+            let left = due.saturating_sub(paced.asked + paced.late);
+            let now = connection.room()?.min(share).min(left);
+            if now > 0 {
+                (0..now).for_each(|place| connection.ask(keys::mix(paced.asked + place)));
+                connection.send()?;
+                paced.asked += now;
             }
         }
         // What could not be asked in time is not caught up on: that would be a burst.
         let behind = due.saturating_sub(paced.asked + paced.late);
-        if behind > connections.len() as u64 {
+        if behind > count * A::MOST {
             paced.late += behind;
         }
     }
@@ -78,29 +88,34 @@ struct Connection {
 }
 
 impl Asking for Connection {
-    fn ask(&mut self, number: u64) -> Result<(), BenchError> {
+    const MOST: u64 = 1;
+
+    fn ask(&mut self, number: u64) {
         self.text.clear();
         (self.question)(number, &mut self.text);
+    }
+
+    fn send(&mut self) -> Result<(), BenchError> {
         self.waiting = true;
         self.stream.write_all(&self.text).map_err(BenchError::Print)
     }
 
     /// Answers are short, and come in one piece.
-    fn is_waiting(&mut self) -> Result<bool, BenchError> {
+    fn room(&mut self) -> Result<u64, BenchError> {
         if !self.waiting {
-            return Ok(false);
+            return Ok(1);
         }
         let mut room = [0; 4096];
         match self.stream.read(&mut room) {
             Ok(0) => Err(BenchError::Child("the server closed a connection".to_owned())),
             Ok(_) => {
                 self.waiting = false;
-                Ok(false)
+                Ok(1)
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(true),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
             Err(error) => Err(BenchError::Print(error)),
         }
     }
 }
 
-pub(super) const CONNECTIONS: usize = 16;
+const CONNECTIONS: usize = 16;

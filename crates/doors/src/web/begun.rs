@@ -173,7 +173,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Begun<S> {
 pub(super) const LEAST_ROOM: usize = 2048;
 
 /// What HTTP/2 begins with.
-pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(crate) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 #[cfg(test)]
 mod tests {

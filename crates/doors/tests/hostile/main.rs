@@ -67,6 +67,13 @@ const MESSAGES: &[&str] = &[
     "\x0a\x07\x0a\x01t\x10\x48\x1a\x00\x0a\x00",
 ];
 
+const FRAMES: &[&str] = &[
+    // A call that is answered at once, and a page.
+    "\0\0\x50\x01\x04\0\0\0\x01\0\x07:method\x04POST\0\x05:path\x1b/tollgate.v1.Tollgate/Check\0\x0ccontent-type\x10application/grpc\0\0\x09\0\x01\0\0\0\x01\0\0\0\0\x04\x12\x02/a\0\0\x39\x01\x05\0\0\0\x03\0\x07:method\x03GET\0\x07:scheme\x04http\0\x05:path\x08/healthz\0\x0a:authority\x01a",
+    // A ping, more room, a setting and an end.
+    "\0\0\x08\x06\0\0\0\0\012345678\0\0\x04\x08\0\0\0\0\0\0\0\0\x09\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\x07\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0",
+];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
@@ -120,6 +127,16 @@ proptest! {
     ) {
         doors::grpc(&bytes);
     }
+
+    #[test]
+    fn frames_are_answered_or_refused(
+        bytes in prop_oneof![
+            1 => prop::collection::vec(any::<u8>(), 0..200),
+            9 => changed(FRAMES),
+        ],
+    ) {
+        doors::http2(&bytes);
+    }
 }
 
 #[test]
@@ -142,6 +159,11 @@ fn good_questions_are_understood() {
 #[test]
 fn good_messages_are_answered() {
     MESSAGES.iter().for_each(|message| doors::grpc(message.as_bytes()));
+}
+
+#[test]
+fn good_frames_are_answered() {
+    FRAMES.iter().for_each(|frames| doors::http2(frames.as_bytes()));
 }
 
 #[test]

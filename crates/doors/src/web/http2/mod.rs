@@ -377,3 +377,6 @@ const LINGERING: Duration = Duration::from_millis(100);
 
 /// What a client says back that has heard that it is to go.
 const FAREWELL: [u8; 8] = *b"farewell";
+
+#[cfg(test)]
+mod tests;
