@@ -71,7 +71,7 @@ const FRAMES: &[&str] = &[
     // A call that is answered at once, and a page.
     "\0\0\x50\x01\x04\0\0\0\x01\0\x07:method\x04POST\0\x05:path\x1b/tollgate.v1.Tollgate/Check\0\x0ccontent-type\x10application/grpc\0\0\x09\0\x01\0\0\0\x01\0\0\0\0\x04\x12\x02/a\0\0\x39\x01\x05\0\0\0\x03\0\x07:method\x03GET\0\x07:scheme\x04http\0\x05:path\x08/healthz\0\x0a:authority\x01a",
     // A ping, more room, a setting and an end.
-    "\0\0\x08\x06\0\0\0\0\012345678\0\0\x04\x08\0\0\0\0\0\0\0\0\x09\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\x07\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0",
+    "\0\0\x08\x06\0\0\0\0\0a2345678\0\0\x04\x08\0\0\0\0\0\0\0\0\x09\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\x07\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0",
 ];
 
 proptest! {
