@@ -16,7 +16,9 @@ pub(crate) struct Batch<'a> {
     counter: &'a Counter,
     hashes: [KeyHash; BATCH],
     /// The keys by which other limits know them: kept only if the limit had another one before.
-    keys: [KeyHash; BATCH],
+    keys: Option<[KeyHash; BATCH]>,
+    /// Where their first lines are.
+    lines: [u32; BATCH],
     len: usize,
     /// How many keys ahead of the one that is decided memory is asked for.
     ahead: usize,
@@ -29,39 +31,46 @@ impl<'a> Batch<'a> {
             true => Self::AHEAD,
             false => Self::AHEAD_IN_CACHE,
         };
-        Self { counter, hashes: [KeyHash(0); BATCH], keys: [KeyHash(0); BATCH], len: 0, ahead }
+        Self { counter, hashes: [KeyHash(0); BATCH], keys: None, lines: [0; BATCH], len: 0, ahead }
     }
 
     /// Takes the next keys, as many as there are and as fit. `false` if there are none.
     #[inline(always)]
     pub(crate) fn fill(&mut self, keys: &mut impl Iterator<Item = KeyHash>) -> bool {
         match self.counter.before() {
-            None => self.fill_with::<false>(keys),
-            Some(_) => self.fill_with::<true>(keys),
+            None => self.take(keys),
+            Some(_) => self.keep(keys),
         }
         self.len > 0
     }
 
+    /// The same with the keys by which other limits know them.
+    fn keep(&mut self, keys: &mut impl Iterator<Item = KeyHash>) {
+        let mut kept = [KeyHash(0); BATCH];
+        let mut slots = kept.iter_mut();
+        self.take(&mut keys.inspect(|key| {
+            if let Some(slot) = slots.next() {
+                *slot = *key;
+            }
+        }));
+        self.keys = Some(kept);
+    }
+
     #[inline]
-    fn fill_with<const KEEP: bool>(&mut self, keys: &mut impl Iterator<Item = KeyHash>) {
+    fn take(&mut self, keys: &mut impl Iterator<Item = KeyHash>) {
         let (places, salt) = (self.counter.table.places(), self.counter.salt);
+        let mut slots = self.hashes.iter_mut().zip(&mut self.lines);
         // Not in `self`: that would be written to for every key.
         let mut len = 0;
-        let (first, others) = self.hashes.split_at_mut(self.ahead);
-        let (first_keys, other_keys) = self.keys.split_at_mut(self.ahead);
-        for ((slot, kept), key) in first.iter_mut().zip(first_keys).zip(keys.by_ref()) {
-            *slot = key.salted(salt);
-            places.of(*slot).prefetch();
-            if KEEP {
-                *kept = key;
-            }
+        for ((hash, line), key) in slots.by_ref().take(self.ahead).zip(keys.by_ref()) {
+            *hash = key.salted(salt);
+            *line = places.number(*hash);
+            places.prefetch(*line);
             len += 1;
         }
-        for ((slot, kept), key) in others.iter_mut().zip(other_keys).zip(keys.by_ref()) {
-            *slot = key.salted(salt);
-            if KEEP {
-                *kept = key;
-            }
+        for ((hash, line), key) in slots.zip(keys) {
+            *hash = key.salted(salt);
+            *line = places.number(*hash);
             len += 1;
         }
         self.len = len;
@@ -98,7 +107,7 @@ impl<'a> Batch<'a> {
         };
         let answers = &mut decisions[begin..];
         while let Some(index) = late.next() {
-            let key = Salted { key: self.keys[index], hash: self.hashes[index] };
+            let key = Salted { key: self.key(index), hash: self.hashes[index] };
             let why = match late.is_contended(index) {
                 false if loan::may_hold(key.hash) => Undecided::MayHold,
                 false => Undecided::Absent,
@@ -107,6 +116,11 @@ impl<'a> Batch<'a> {
             let answer = &mut answers[index];
             *answer = counter.check_late(key, cost, now, why, refresh);
         }
+    }
+
+    /// The key by which other limits know one of them, if that matters.
+    fn key(&self, index: usize) -> KeyHash {
+        self.keys.as_ref().map_or(KeyHash(0), |keys| keys[index])
     }
 
     /// Decides what `attempt` can decide at first and at second lines.
@@ -120,13 +134,13 @@ impl<'a> Batch<'a> {
         let begin = decisions.len();
         let hashes = &self.hashes[..self.len.min(BATCH)];
         let mut late = Late::default();
-        decisions.extend(hashes.iter().enumerate().map(|(index, hash)| {
-            if let Some(next) = hashes.get(index + self.ahead) {
-                places.of(*next).prefetch();
+        let lines = &self.lines[..self.len.min(BATCH)];
+        decisions.extend(hashes.iter().zip(lines).enumerate().map(|(index, (hash, line))| {
+            if let Some(next) = lines.get(index + self.ahead) {
+                places.prefetch(*next);
             }
-            let place = places.of(*hash);
-            attempt(place.first(), place.tag, *hash).unwrap_or_else(|failed| {
-                place.prefetch_second();
+            attempt(places.at(*line), Tag::new(hash.0), *hash).unwrap_or_else(|failed| {
+                places.of(*hash).prefetch_second();
                 late.add(index, failed);
                 Decision::unlimited()
             })

@@ -247,6 +247,23 @@ impl<'a> Places<'a> {
         Place { all: self, hash: hash.0, first: self.line(hash.0), tag: Tag::new(hash.0) }
     }
 
+    /// The number of the line that a hash chooses first. No table has more lines than numbers: they
+    /// would take 256 GB.
+    #[inline(always)]
+    pub(crate) fn number(self, hash: KeyHash) -> u32 {
+        ((u128::from(hash.0) * self.0.len() as u128) >> 64) as u32
+    }
+
+    #[inline(always)]
+    pub(crate) fn at(self, number: u32) -> &'a Line {
+        &self.0[number as usize]
+    }
+
+    #[inline(always)]
+    pub(crate) fn prefetch(self, number: u32) {
+        prefetch(&self.0[number as usize]);
+    }
+
     /// The line that the high bits of `hash` choose.
     #[inline(always)]
     fn line(self, hash: u64) -> &'a Line {
