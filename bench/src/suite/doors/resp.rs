@@ -13,12 +13,16 @@ use crate::suite::Session;
 pub(super) fn run(session: &mut Session, programs: &Programs) -> Result<(), BenchError> {
     let keys = count_of(KEYS);
     let pipelined = format!("RESP, {keys} keys, 16 connections x 16 pipelined");
+    let yes_or_no = format!("{pipelined}, yes or no");
     let single = format!("RESP, {keys} keys, 64 connections, not pipelined");
+    let many = Load { connections: 16, pipeline: 16, requests: 3_000_000 };
+    let few = Load { connections: 64, pipeline: 1, requests: 400_000 };
     let loads = [
-        (pipelined, Load { connections: 16, pipeline: 16, requests: 3_000_000 }, 1.2),
-        (single, Load { connections: 64, pipeline: 1, requests: 400_000 }, 1.0),
+        (pipelined, many, THROTTLE, 1.2),
+        (yes_or_no, many, ALLOW, 1.2),
+        (single, few, THROTTLE, 1.0),
     ];
-    for (name, load, reach) in loads {
+    for (name, load, command, reach) in loads {
         if !session.wants(&name) {
             continue;
         }
@@ -27,7 +31,7 @@ pub(super) fn run(session: &mut Session, programs: &Programs) -> Result<(), Benc
         let (mut rates, mut peers) = (Vec::new(), Vec::new());
         for round in 1..=session.scale.long_rounds {
             session.progress.say(&format!("{name}: round {round}"));
-            rates.push(load.rate(programs, ours.port, &THROTTLE)?);
+            rates.push(load.rate(programs, ours.port, &command)?);
             peers.push(load.rate(programs, redis.port, &INCR)?);
         }
         let peer = ("INCR on Redis", median(peers));
@@ -76,4 +80,6 @@ impl Load {
 
 /// A hundred at once, a thousand a minute.
 pub(super) const THROTTLE: [&str; 5] = ["CL.THROTTLE", "key:__rand_int__", "99", "1000", "60"];
+/// The same, for an answer as short as that of `INCR`.
+const ALLOW: [&str; 5] = ["TOLLGATE.ALLOW", "key:__rand_int__", "99", "1000", "60"];
 const INCR: [&str; 2] = ["INCR", "key:__rand_int__"];

@@ -51,13 +51,16 @@ fn what_tells_a_key_is_not_written_beside_its_hash() {
 
 #[test]
 fn limits_that_come_with_the_command_are_written_about() {
-    for (config, shown) in [("", false), ("[log]\nplain_keys = true\n", true)] {
+    let commands = ["CL.THROTTLE", "CL.THROTTLE", "TOLLGATE.ALLOW"];
+    let configs = ["", "[log]\nplain_keys = true\n", ""];
+    for (command, config) in commands.into_iter().zip(configs) {
+        let shown = !config.is_empty();
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), config).unwrap();
         let flags = ["--config", file.path().to_str().unwrap(), "--log-format", "json"];
         let server = Server::with(RULES, &flags);
         let mut client = Client::of(&server);
-        client.send(encode(&["CL.THROTTLE", "al\nice", "0", "1", "3600"]).repeat(5));
+        client.send(encode(&[command, "al\nice", "0", "1", "3600"]).repeat(5));
         (0..5).for_each(|_| _ = client.answer());
         let lines = lines(&server);
         let [line] = &*lines else { panic!("one for all that came together: {lines:?}") };

@@ -71,7 +71,8 @@ impl Metrics {
                 "tollgate_rule_decisions",
                 "What each rule said about the requests that it applies to. A rule in shadow denies \
                  nothing: what it would have denied is shadow_denied. Rules beyond the first 1000 \
-                 are counted together, as (other); what CL.THROTTLE was answered as (cl.throttle).",
+                 are counted together, as (other); what CL.THROTTLE and TOLLGATE.ALLOW were answered \
+                 as (cl.throttle).",
                 by_rule,
             ),
             histogram(

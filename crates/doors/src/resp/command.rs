@@ -1,11 +1,13 @@
 //! What can be asked for, and how clients find out.
 
 use crate::resp::reply::Replies;
+use crate::resp::throttle::Form;
 
 /// What a command asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
-    Throttle,
+    /// A limit that comes along, and how much is told of the decision.
+    Throttle(Form),
     Delete,
     Check,
     Peek,
@@ -75,7 +77,7 @@ impl Command {
 
     /// Whether its first argument is a key.
     const fn has_key(&self) -> bool {
-        matches!(self.verb, Verb::Throttle | Verb::Delete | Verb::Watch)
+        matches!(self.verb, Verb::Throttle(_) | Verb::Delete | Verb::Watch)
     }
 
     /// Whether all of them are.
@@ -177,7 +179,7 @@ fn document(command: &Command, replies: &mut Replies<'_>) {
     replies.text("0.1.0");
     replies.text("group");
     replies.text(match command.verb {
-        Verb::Throttle | Verb::Check | Verb::Peek | Verb::Reset | Verb::Report => "module",
+        Verb::Throttle(_) | Verb::Check | Verb::Peek | Verb::Reset | Verb::Report => "module",
         Verb::Delete => "generic",
         Verb::Info | Verb::Config | Verb::Command => "server",
         Verb::Multi | Verb::Exec | Verb::Discard | Verb::Watch | Verb::Unwatch => "transactions",
@@ -190,13 +192,29 @@ const fn command(name: &'static str, verb: Verb, arity: i64, summary: &'static s
 }
 
 /// What is asked for most comes first.
-static COMMANDS: [Command; 22] = [
-    command("cl.throttle", Verb::Throttle, -1, "Lets a request of a key pass, or not."),
+static COMMANDS: [Command; 23] = [
+    command(
+        "cl.throttle",
+        Verb::Throttle(Form::Numbers),
+        -1,
+        "Lets a request of a key pass, or not.",
+    ),
+    command(
+        "tollgate.allow",
+        Verb::Throttle(Form::YesOrNo),
+        -1,
+        "CL.THROTTLE, answered with 1 or 0.",
+    ),
     command("tg.check", Verb::Check, -1, "Lets a request pass if the rules allow it."),
     command("tg.peek", Verb::Peek, -1, "What TG.CHECK would answer."),
     command("tg.reset", Verb::Reset, -3, "Gives the keys of a request everything back."),
     command("tg.report", Verb::Report, -2, "Says how a request ended."),
-    command("del", Verb::Delete, -2, "Gives keys of CL.THROTTLE everything back."),
+    command(
+        "del",
+        Verb::Delete,
+        -2,
+        "Gives keys of CL.THROTTLE and TOLLGATE.ALLOW everything back.",
+    ),
     command("multi", Verb::Multi, 1, "Begins a transaction: what follows waits for EXEC."),
     command("exec", Verb::Exec, 1, "Answers all that has come since MULTI."),
     command("discard", Verb::Discard, 1, "Forgets all that has come since MULTI."),
@@ -233,7 +251,7 @@ mod tests {
     fn commands_are_found_in_any_letters() {
         for name in ["cl.throttle", "CL.THROTTLE", "Cl.Throttle"] {
             let found = Command::find(name.as_bytes()).map(|command| command.verb);
-            assert_eq!(found, Some(Verb::Throttle), "{name}");
+            assert_eq!(found, Some(Verb::Throttle(Form::Numbers)), "{name}");
         }
         assert!(Command::find(b"cl.throttl").is_none() && Command::find(b"").is_none());
     }
@@ -241,14 +259,14 @@ mod tests {
     #[test]
     fn every_command_is_told_of() {
         let all = answered(|replies| answer(&[b"command"], replies));
-        assert!(all.starts_with("*22\r\n*10\r\n$11\r\ncl.throttle\r\n"), "{all}");
+        assert!(all.starts_with("*23\r\n*10\r\n$11\r\ncl.throttle\r\n"), "{all}");
         let one = answered(|replies| answer(&[b"command", b"info", b"PING", b"nope"], replies));
         assert!(
             one.starts_with("*2\r\n*10\r\n$4\r\nping\r\n") && one.ends_with("$-1\r\n"),
             "{one}"
         );
         let count = answered(|replies| answer(&[b"command", b"COUNT"], replies));
-        assert_eq!(count, ":22\r\n");
+        assert_eq!(count, ":23\r\n");
         let docs = answered(|replies| answer(&[b"command", b"docs", b"echo"], replies));
         assert!(docs.starts_with("*2\r\n$4\r\necho\r\n*6\r\n$7\r\nsummary\r\n"), "{docs}");
     }

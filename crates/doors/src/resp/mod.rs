@@ -8,7 +8,7 @@
 //!   frame        bytes to arguments          reply     answers to bytes
 //!   command      what can be asked for       session   who asks
 //!   transaction  what waits for EXEC
-//!   throttle     CL.THROTTLE                 rules     TG.CHECK and the like: `asked`, `ended`
+//!   throttle     CL.THROTTLE, ALLOW          rules     TG.CHECK and the like: `asked`, `ended`
 //! ```
 
 mod asked;

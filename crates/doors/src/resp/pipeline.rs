@@ -90,6 +90,8 @@ enum Flow {
 #[derive(Default)]
 struct Batch<'a> {
     throttles: SmallVec<[throttle::Asked<'a>; BATCH]>,
+    /// Of all throttles: how they are answered.
+    form: throttle::Form,
     checks: Asked<'a>,
 }
 
@@ -106,13 +108,14 @@ impl Answering<'_> {
     fn take<'a>(&mut self, arguments: &[&'a [u8]], batch: &mut Batch<'a>) -> Flow {
         let Some(name) = arguments.first() else { return Flow::Goes };
         let known = Command::find(name);
-        if let Some(Command { verb: Verb::Throttle, .. }) = known
+        if let Some(&Command { verb: Verb::Throttle(form), .. }) = known
             && self.session.is_authenticated()
             && self.session.transaction.is_none()
             && let Ok(asked) = throttle::read(arguments)
         {
-            if batch.throttles.len() == BATCH || batch.checks.len() > 0 {
+            if batch.throttles.len() == BATCH || batch.form != form || batch.checks.len() > 0 {
                 self.decide(batch);
+                batch.form = form;
             }
             batch.throttles.push(asked);
             return Flow::Goes;
@@ -196,7 +199,11 @@ impl Answering<'_> {
                 replies.simple("RESET");
             }
             // What is right has been taken in before.
-            Verb::Throttle => replies.error(throttle::read(arguments).err().unwrap_or_default()),
+            Verb::Throttle(form) => {
+                if let Err(wrong) = throttle::read(arguments) {
+                    throttle::refuse(form, wrong, replies);
+                }
+            }
             Verb::Delete => {
                 let keys = arguments.get(1..).unwrap_or_default().iter();
                 let reset = keys.filter(|key| door.service.reset_throttle(key)).count();
@@ -304,7 +311,7 @@ impl Answering<'_> {
     #[inline]
     fn decide(&mut self, batch: &mut Batch<'_>) {
         if !batch.throttles.is_empty() {
-            throttle::decide(&self.door.service, &batch.throttles, &mut self.replies);
+            throttle::decide(&self.door.service, batch.form, &batch.throttles, &mut self.replies);
             batch.throttles.clear();
         }
         if batch.checks.len() > 0 {

@@ -127,6 +127,12 @@ impl Replies<'_> {
         self.bytes.extend_from_slice(&line[..at]);
     }
 
+    /// 1 or 0: the shortest answer there is.
+    #[inline]
+    pub(crate) fn yes_or_no(&mut self, yes: bool) {
+        self.bytes.extend_from_slice(if yes { b":1\r\n" } else { b":0\r\n" });
+    }
+
     fn length(&mut self, kind: u8, length: usize) {
         // Nothing in memory is longer.
         self.number(kind, length as i64);

@@ -1,4 +1,5 @@
-//! `CL.THROTTLE key max_burst count period [quantity]`, as redis-cell answers it.
+//! `CL.THROTTLE key max_burst count period [quantity]`, as redis-cell answers it, and
+//! `TOLLGATE.ALLOW`, which asks the same of the same counters and is answered with yes or no.
 
 use tollgate::{Ask, Decision, Period, Quota, Unit};
 
@@ -11,36 +12,76 @@ use crate::service::Service;
 /// What one command asks for.
 pub(crate) type Asked<'a> = Ask<&'a [u8]>;
 
+/// How much of a decision is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// `CL.THROTTLE`: five numbers.
+    #[default]
+    Numbers,
+    /// `TOLLGATE.ALLOW`: 1 or 0.
+    YesOrNo,
+}
+
+impl Form {
+    const fn command(self) -> &'static str {
+        match self {
+            Self::Numbers => "CL.THROTTLE",
+            Self::YesOrNo => "TOLLGATE.ALLOW",
+        }
+    }
+}
+
 /// What the arguments ask for, the first being the command's name, or what is wrong with them.
 #[inline]
-pub(crate) fn read<'a>(arguments: &[&'a [u8]]) -> Result<Asked<'a>, &'static str> {
+pub(crate) fn read<'a>(arguments: &[&'a [u8]]) -> Result<Asked<'a>, Wrong> {
     let (key, burst, count, period, quantity) = match arguments {
         [_, key, burst, count, period] => (*key, *burst, *count, *period, None),
         [_, key, burst, count, period, quantity] => {
             (*key, *burst, *count, *period, Some(*quantity))
         }
-        _ => return Err(USAGE),
+        _ => return Err(Wrong::Arity),
     };
-    let max_burst = whole(burst, 0).ok_or(MAX_BURST)?;
-    let count = whole(count, 1).ok_or(COUNT)?;
-    let period = whole(period, 1).and_then(|period| u32::try_from(period).ok()).ok_or(PERIOD)?;
+    let max_burst = whole(burst, 0).ok_or(Wrong::MaxBurst)?;
+    let count = whole(count, 1).ok_or(Wrong::Count)?;
+    let period = whole(period, 1).and_then(|period| u32::try_from(period).ok());
+    let period = period.ok_or(Wrong::Period)?;
     let cost = match quantity {
         None => 1,
-        Some(text) => whole(text, 0).ok_or(QUANTITY)?,
+        Some(text) => whole(text, 0).ok_or(Wrong::Quantity)?,
     };
-    let period = Period::new(period, Unit::Second).map_err(|_| PERIOD)?;
-    let quota = Quota::new(count, period).map_err(|_| COUNT)?;
-    let quota = quota.with_burst(max_burst.saturating_add(1)).map_err(|_| MAX_BURST)?;
+    let period = Period::new(period, Unit::Second).map_err(|_| Wrong::Period)?;
+    let quota = Quota::new(count, period).map_err(|_| Wrong::Count)?;
+    let quota = quota.with_burst(max_burst.saturating_add(1)).map_err(|_| Wrong::MaxBurst)?;
     Ok(Ask { key, quota, cost })
 }
 
-/// Decides all of them, and answers each.
+/// Decides all of them, and answers each in this form.
 #[inline]
-pub(crate) fn decide(service: &Service, asked: &[Asked<'_>], replies: &mut Replies<'_>) {
-    service.throttle(Name::Resp, asked, |answer| match answer {
-        Ok(decision) => tell(&decision, replies),
-        Err(error) => replies.error(&format!("ERR CL.THROTTLE: {error}")),
+pub(crate) fn decide(
+    service: &Service,
+    form: Form,
+    asked: &[Asked<'_>],
+    replies: &mut Replies<'_>,
+) {
+    service.throttle(Name::Resp, asked, |answer| match (answer, form) {
+        (Ok(decision), Form::Numbers) => tell(&decision, replies),
+        (Ok(decision), Form::YesOrNo) => replies.yes_or_no(decision.is_allowed()),
+        (Err(error), _) => replies.error(&format!("ERR {}: {error}", form.command())),
     });
+}
+
+/// Answers a command that is wrong, and does nothing else.
+#[cold]
+pub(crate) fn refuse(form: Form, wrong: Wrong, replies: &mut Replies<'_>) {
+    let command = form.command();
+    match wrong {
+        // As Redis begins it.
+        Wrong::Arity => replies.error(&format!(
+            "ERR wrong number of arguments for '{}' command: {command} {wrong}",
+            command.to_ascii_lowercase()
+        )),
+        _ => replies.error(&format!("ERR {command}: {wrong}")),
+    }
 }
 
 #[inline]
@@ -61,20 +102,26 @@ fn whole(text: &[u8], least: u64) -> Option<u64> {
     (number >= least).then_some(number)
 }
 
-const USAGE: &str = "ERR wrong number of arguments for 'cl.throttle' command: \
-                     CL.THROTTLE key max_burst count period [quantity]";
-const MAX_BURST: &str = "ERR CL.THROTTLE: max_burst must be a whole number from 0 on, \
-                         less than 10^15";
-const COUNT: &str = "ERR CL.THROTTLE: count must be a whole number from 1 to 10^15";
-const PERIOD: &str = "ERR CL.THROTTLE: period must be a whole number of seconds, \
-                      from 1 to 31622400, which are 366 days";
-const QUANTITY: &str = "ERR CL.THROTTLE: quantity must be a whole number from 0 on";
+/// What is wrong with the arguments. Whoever sent them is at fault, and nothing was spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Wrong {
+    #[error("key max_burst count period [quantity]")]
+    Arity,
+    #[error("max_burst must be a whole number from 0 on, less than 10^15")]
+    MaxBurst,
+    #[error("count must be a whole number from 1 to 10^15")]
+    Count,
+    #[error("period must be a whole number of seconds, from 1 to 31622400, which are 366 days")]
+    Period,
+    #[error("quantity must be a whole number from 0 on")]
+    Quantity,
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn asked(line: &str) -> Result<String, &'static str> {
+    fn asked(line: &str) -> Result<String, Wrong> {
         let words: Vec<_> = line.split_whitespace().map(str::as_bytes).collect();
         read(&words).map(|ask| format!("{} x {}", ask.quota, ask.cost))
     }
@@ -89,21 +136,21 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (line, error) in [
-            ("c", USAGE),
-            ("c k 1 1", USAGE),
-            ("c k 1 1 1 1 1", USAGE),
-            ("c k -1 1 1", MAX_BURST),
-            ("c k x 1 1", MAX_BURST),
-            ("c k 9223372036854775807 1 1", MAX_BURST),
-            ("c k 1 0 1", COUNT),
-            ("c k 1 -5 1", COUNT),
-            ("c k 1 1.5 1", COUNT),
-            ("c k 1 9223372036854775807 1", COUNT),
-            ("c k 1 1 0", PERIOD),
-            ("c k 1 1 4294967297", PERIOD),
-            ("c k 1 1 31622401", PERIOD),
-            ("c k 1 1 1 -1", QUANTITY),
-            ("c k 1 1 1 9223372036854775808", QUANTITY),
+            ("c", Wrong::Arity),
+            ("c k 1 1", Wrong::Arity),
+            ("c k 1 1 1 1 1", Wrong::Arity),
+            ("c k -1 1 1", Wrong::MaxBurst),
+            ("c k x 1 1", Wrong::MaxBurst),
+            ("c k 9223372036854775807 1 1", Wrong::MaxBurst),
+            ("c k 1 0 1", Wrong::Count),
+            ("c k 1 -5 1", Wrong::Count),
+            ("c k 1 1.5 1", Wrong::Count),
+            ("c k 1 9223372036854775807 1", Wrong::Count),
+            ("c k 1 1 0", Wrong::Period),
+            ("c k 1 1 4294967297", Wrong::Period),
+            ("c k 1 1 31622401", Wrong::Period),
+            ("c k 1 1 1 -1", Wrong::Quantity),
+            ("c k 1 1 1 9223372036854775808", Wrong::Quantity),
         ] {
             assert_eq!(asked(line), Err(error), "{line}");
         }

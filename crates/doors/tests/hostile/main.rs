@@ -23,6 +23,7 @@ use tollgate_doors::fuzzing::heads;
 const COMMANDS: &[&str] = &[
     "*5\r\n$11\r\nCL.THROTTLE\r\n$1\r\na\r\n$1\r\n2\r\n$1\r\n1\r\n$2\r\n10\r\n*1\r\n$4\r\nPING\r\n",
     "*6\r\n$11\r\ncl.throttle\r\n$1\r\na\r\n$1\r\n2\r\n$1\r\n1\r\n$2\r\n10\r\n$1\r\n0\r\n",
+    "*5\r\n$14\r\nTOLLGATE.ALLOW\r\n$1\r\na\r\n$1\r\n2\r\n$1\r\n1\r\n$2\r\n10\r\nCL.THROTTLE a 2 1 10\r\ntollgate.allow a 2 1 10 3\r\n",
     "HELLO 3 AUTH default \"open sesame\" SETNAME a\r\nCLIENT INFO\r\nTG.CHECK user a path /export\r\n",
     "AUTH 'open sesame'\nTG.PEEK ip 192.0.2.7 method POST\nTG.RESET user a rule b\nTG.REPORT x status 200\n",
     "*4\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$7\r\nSETNAME\r\n$1\r\na\r\n*2\r\n$7\r\nCOMMAND\r\n$4\r\nDOCS\r\n",

@@ -4,17 +4,10 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use super::Client;
-use super::client::encode;
+use super::client::answers;
 use crate::support::Server;
 
 const RULES: &str = "rules: []";
-
-/// The answers to these commands, sent in one go: they are decided at one moment.
-fn answers(client: &mut Client, commands: &[&str]) -> Vec<String> {
-    let each = commands.iter().map(|line| encode(&line.split(' ').collect::<Vec<_>>()));
-    client.send(each.collect::<String>());
-    commands.iter().map(|_| client.answer()).collect()
-}
 
 #[test]
 fn answers_what_redis_cell_answers_byte_for_byte() {
@@ -121,7 +114,7 @@ fn keys_are_any_bytes_and_can_be_given_everything_back() {
 }
 
 /// A page of the door for whoever watches.
-fn page(server: &Server, path: &str) -> String {
+pub(super) fn page(server: &Server, path: &str) -> String {
     let mut stream = TcpStream::connect(server.address("status")).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();

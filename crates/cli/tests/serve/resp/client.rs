@@ -95,6 +95,13 @@ impl Sender {
     }
 }
 
+/// The answers to these commands, sent in one go: they are decided at one moment.
+pub(super) fn answers(client: &mut Client, commands: &[&str]) -> Vec<String> {
+    let each = commands.iter().map(|line| encode(&line.split(' ').collect::<Vec<_>>()));
+    client.send(each.collect::<String>());
+    commands.iter().map(|_| client.answer()).collect()
+}
+
 /// A command in the bytes of the protocol.
 pub(crate) fn encode(words: &[&str]) -> String {
     let each = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));

@@ -52,7 +52,7 @@ fn small_talk_is_answered() {
         (&["CLIENT", "NO-EVICT", "on"], "+OK\r\n"),
         (&["CONFIG", "GET", "save"], "*2\r\n$4\r\nsave\r\n$0\r\n\r\n"),
         (&["CONFIG", "GET", "nothing"], "*0\r\n"),
-        (&["COMMAND", "COUNT"], ":22\r\n"),
+        (&["COMMAND", "COUNT"], ":23\r\n"),
         (&["COMMAND", "DOCS", "nothing"], "*0\r\n"),
     ] {
         assert_eq!(client.ask(words), answer, "{words:?}");
@@ -122,8 +122,13 @@ fn people_can_type() {
 fn nothing_is_done_for_those_who_do_not_know_the_password() {
     let (server, _config) = server_with("[resp]\npassword = 's3cret'\n");
     let mut client = Client::of(&server);
-    for words in [&["PING"][..], &["CL.THROTTLE", "a", "1", "1", "1"], &["TG.CHECK"], &["GET", "a"]]
-    {
+    for words in [
+        &["PING"][..],
+        &["CL.THROTTLE", "a", "1", "1", "1"],
+        &["TOLLGATE.ALLOW", "a", "1", "1", "1"],
+        &["TG.CHECK"],
+        &["GET", "a"],
+    ] {
         assert_eq!(client.ask(words), "-NOAUTH Authentication required.\r\n");
     }
     assert!(client.ask(&["HELLO", "3"]).starts_with("-NOAUTH HELLO must be called"));

@@ -49,5 +49,5 @@ fn every_example_does_what_is_shown() {
             _ => assert_eq!(*language, "yaml rules.yaml", "nobody tries this"),
         }
     }
-    assert_eq!(tried, 6);
+    assert_eq!(tried, 7);
 }

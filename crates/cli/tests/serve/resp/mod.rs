@@ -1,5 +1,6 @@
 //! The door for clients of Redis.
 
+mod allow;
 mod cell;
 mod client;
 mod connect;

@@ -4,18 +4,11 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
 use super::Client;
-use super::client::encode;
+use super::client::answers;
 use super::connect::server_with;
 use crate::support::{Server, until};
 
 const RULES: &str = "rules: [{ name: per-user, key: [user], limit: 2/h }]";
-
-/// The answers to these lines, sent in one go.
-fn answers(client: &mut Client, lines: &[&str]) -> Vec<String> {
-    let each = lines.iter().map(|line| encode(&line.split(' ').collect::<Vec<_>>()));
-    client.send(each.collect::<String>());
-    lines.iter().map(|_| client.answer()).collect()
-}
 
 /// A server of Redis, which ends with the test.
 struct Redis(Child, u16);
