@@ -59,8 +59,15 @@ impl<'a> Asked<'a> {
         from: &mut A,
     ) -> Result<(), A::Error> {
         match &*name {
-            "method" => self.method = self.once(METHOD, "method", Scalar("method"), from)?,
-            "path" => self.path = self.once(PATH, "path", Scalar("path"), from)?,
+            "method" => {
+                let text = self.once(METHOD, "method", Scalar("method"), from)?;
+                self.method = filled("method", "GET", text)?;
+            }
+            "path" => {
+                let text = self.once(PATH, "path", Scalar("path"), from)?;
+                self.path = filled("path", "/v1/items", text)?;
+            }
+            // It may be empty, as in HTTP: then nothing is known about it.
             "host" => self.host = self.once(HOST, "host", Scalar("host"), from)?,
             "cost" => {
                 let whole = Whole { name: "cost", range: 0..=MOST_COST };
@@ -106,6 +113,20 @@ impl<'a> Asked<'a> {
         }
         self.seen |= field;
         Ok(())
+    }
+}
+
+/// No request has an empty one, and no rule would ever apply to it.
+fn filled<'a, E: Error>(
+    name: &str,
+    example: &str,
+    text: Option<Cow<'a, str>>,
+) -> Result<Option<Cow<'a, str>>, E> {
+    match text {
+        Some(text) if text.is_empty() => Err(E::custom(format_args!(
+            "`{name}` is empty: write one like `{example}`, or leave it out"
+        ))),
+        text => Ok(text),
     }
 }
 

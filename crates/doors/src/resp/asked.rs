@@ -52,6 +52,8 @@ pub(crate) enum AskError {
     Cost,
     #[error("`method` is empty: write one like GET, or leave it out")]
     Method,
+    #[error("`path` is empty: write one like /v1/items, or leave it out")]
+    Path,
     #[error("`{name}` cannot be given: {remedy}")]
     NotGiven { name: String, remedy: &'static str },
     #[error("`status` is no status of HTTP: write one like 200, or leave it out")]
@@ -108,6 +110,7 @@ impl<'a> Asked<'a> {
             match name {
                 "method" if value.is_empty() => return Err(AskError::Method),
                 "method" => once(&mut said.method, value, name)?,
+                "path" if value.is_empty() => return Err(AskError::Path),
                 "path" => once(&mut said.path, value, name)?,
                 "host" => once(&mut said.host, value, name)?,
                 "ip" => {
@@ -267,6 +270,7 @@ mod tests {
             (&["cost", "-1"], "`cost` is no whole number"),
             (&["cost", "9007199254740992"], "`cost` is no whole number"),
             (&["method", ""], "`method` is empty"),
+            (&["path", ""], "`path` is empty"),
             (&["tier", "pro"], "`tiers.from` names that"),
             (&["query.a", "b"], "behind the path"),
             (&["path.id", "b"], "give `path`"),

@@ -113,6 +113,19 @@ fn costs_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn a_method_or_path_that_is_empty_is_refused_and_a_host_is_not() {
+    for (text, said) in [
+        (r#"{"method": ""}"#, "`method` is empty: write one like `GET`, or leave it out"),
+        (r#"{"path": ""}"#, "`path` is empty: write one like `/v1/items`, or leave it out"),
+        (r#"{"checks": [{}, {"user": "a", "method": ""}]}"#, "`method` is empty"),
+    ] {
+        let detail = refused(text);
+        assert!(detail.starts_with(said) && detail.contains(" at line 1 column "), "{detail}");
+    }
+    asked(r#"{"host": ""}"#, |request| assert_eq!(request.host_name(), ""));
+}
+
+#[test]
 fn names_that_no_rule_can_know_are_refused() {
     for (text, remedy) in [
         (r#"{"usre": "a"}"#, "there is no field `usre`: did you mean `user`?"),
