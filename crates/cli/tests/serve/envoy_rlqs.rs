@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Client, Gateway, exchange, files, until};
+use crate::support::{Client, Gateway, Proxy, exchange, files, until};
 
 const ENVOY: [&str; 4] = ["envoy", "-c", "envoy.yaml", "--use-dynamic-base-id"];
 
@@ -83,3 +83,43 @@ fn what_envoy_lets_pass_is_spent_at_all_doors() {
     let look = || exchange(http, "POST", "/v1/peek", &[], request).0;
     until("it is reported", || (look() == 429).then_some(()));
 }
+
+/// Both are real, and neither knows of the other: each has a part of what both may let pass.
+#[test]
+fn two_envoys_share_one_quota() {
+    let rules = rules().replace("3/h", &format!("{SHARED}/h"));
+    let one = Gateway::serving(&rules, "envoy-rlqs.md", &ENVOY, strict);
+    let server = &one.server;
+    let other = Proxy::start(server, "envoy-rlqs.md", &ENVOY, strict);
+    let clients = [one.client(2), other.client(2)];
+    let mut passed = [0, 0];
+    let mut ask = |which: usize| {
+        let passes = passes(&clients[which], "a");
+        passed[which] += usize::from(passes);
+        passes.then_some(())
+    };
+    until("the first lets somebody pass", || ask(0));
+    // It has everything, and gives a part of it back when there is another.
+    until("the second lets somebody pass", || ask(1));
+    for which in [0, 1] {
+        until("its part is used up", || ask(which).is_none().then_some(()));
+    }
+    // They report, and are told what they may do, while others keep coming. Envoy takes a second to
+    // end a connection of somebody whom it has denied.
+    (0..6).for_each(|_| [0, 1].into_iter().for_each(|which| _ = ask(which)));
+    // What may be lent for a change is one, and nothing comes back while a test runs.
+    assert!(passed[0] + passed[1] <= SHARED + 1, "{passed:?} are more than {SHARED}");
+    assert!(passed.iter().all(|part| *part >= SHARED / 8), "{passed:?} is not shared");
+
+    let sample = |name: &str| server.metric(&format!("tollgate_quota_{name}")).unwrap();
+    assert_eq!((sample("streams"), sample("buckets")), (2.0, 2.0));
+    let shares = sample("assignments_total{kind=\"share\"}");
+    assert!(shares >= 3.0, "{shares}: one had everything, then each a part");
+    assert_eq!(sample("refused_total"), 0.0);
+    drop(other);
+    until("one of them is gone", || (sample("streams") == 1.0).then_some(()));
+    assert_eq!(sample("buckets"), 1.0);
+}
+
+/// So many may pass at once, of both together.
+const SHARED: usize = 40;

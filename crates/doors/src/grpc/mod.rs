@@ -28,6 +28,8 @@ mod rls;
 mod streamed;
 mod wire;
 
+pub(crate) use rlqs::{Counts as QuotaCounts, Desk, KINDS as QUOTA_KINDS};
+
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;

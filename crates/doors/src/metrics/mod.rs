@@ -6,6 +6,7 @@
 mod family;
 mod histogram;
 mod page;
+mod quotas;
 mod series;
 mod shard;
 
@@ -17,6 +18,7 @@ use arc_swap::ArcSwap;
 use tollgate::{RuleSet, Ruling, Wall};
 
 use crate::door::{Name, Places};
+use crate::grpc::Desk;
 use crate::metrics::histogram::Buckets;
 use crate::metrics::series::Series;
 use crate::metrics::shard::{SHARDS, Writer};
@@ -38,6 +40,7 @@ pub(crate) struct Metrics {
     /// By door.
     wrong_secrets: [AtomicU64; Name::ALL.len()],
     tls: OnceLock<Arc<Tls>>,
+    quotas: OnceLock<Arc<Desk>>,
     rules_refused: AtomicU64,
     rules_swapped: AtomicU64,
     /// In nanoseconds since 1970.
@@ -70,6 +73,7 @@ impl Metrics {
             tickets: OnceLock::new(),
             wrong_secrets: Default::default(),
             tls: OnceLock::new(),
+            quotas: OnceLock::new(),
             rules_refused: AtomicU64::new(0),
             rules_swapped: AtomicU64::new(0),
             last_swap: AtomicU64::new(now.as_unix_nanos()),
@@ -153,6 +157,12 @@ impl Metrics {
     pub(crate) fn follow_tls(&self, tls: &Arc<Tls>) {
         // There is one of it.
         let _ = self.tls.set(Arc::clone(tls));
+    }
+
+    /// This is where quotas are given out.
+    pub(crate) fn follow_quotas(&self, desk: &Arc<Desk>) {
+        // There is one of it.
+        let _ = self.quotas.set(Arc::clone(desk));
     }
 
     /// Rules are not put in force.

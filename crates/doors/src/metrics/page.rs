@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate::Stats;
+use tollgate::{Clock as _, Stats};
 
 use super::Metrics;
 use super::family::{self, Family, Labels, Samples};
 use super::histogram::Timings;
+use super::quotas::of_quotas;
 use super::series::{MOST_RULES, OUTCOMES, Series};
 use super::shard;
 use crate::door::{Name, Places};
@@ -32,6 +33,8 @@ impl Metrics {
         families.extend(of_switches(service));
         families.extend(of_engine(service));
         families.extend(of_held(service.held()));
+        let quotas = self.quotas.get().map(|desk| desk.counts(service.clock().now()));
+        families.extend(of_quotas(&quotas.unwrap_or_default()));
         families.push(of_heaviest(service, &series));
         families.extend(self.tls.get().map_or_else(Vec::new, |tls| of_tls(tls)));
         families.extend(self.of_process(service));
@@ -330,7 +333,7 @@ fn of_switches(service: &Service) -> Vec<Family> {
     ]
 }
 
-fn one_count(count: u64) -> Vec<(Labels, u64)> {
+pub(super) fn one_count(count: u64) -> Vec<(Labels, u64)> {
     vec![(Labels::new(), count)]
 }
 
@@ -340,7 +343,11 @@ fn of_door(door: Name, outcome: Option<&str>) -> Labels {
     [door].into_iter().chain(outcome).collect()
 }
 
-const fn counter(name: &'static str, help: &'static str, of: Vec<(Labels, u64)>) -> Family {
+pub(super) const fn counter(
+    name: &'static str,
+    help: &'static str,
+    of: Vec<(Labels, u64)>,
+) -> Family {
     Family { name, help, samples: Samples::Counter(of) }
 }
 
@@ -356,7 +363,7 @@ const fn info_of(name: &'static str, help: &'static str, labels: Labels) -> Fami
     Family { name, help, samples: Samples::Info(labels) }
 }
 
-fn alone(name: &'static str, help: &'static str, value: usize) -> Family {
+pub(super) fn alone(name: &'static str, help: &'static str, value: usize) -> Family {
     gauge(name, help, vec![(Labels::new(), value as f64)])
 }
 

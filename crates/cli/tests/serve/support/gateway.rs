@@ -10,14 +10,19 @@ use tempfile::TempDir;
 
 use crate::support::{Answer, Client, Process, Server, free_port, tool, until};
 
-/// A proxy between clients and an origin, which asks the server.
+/// A server, and a proxy between clients and an origin, which asks it.
 pub(crate) struct Gateway {
-    port: u16,
     // In this order: the proxy ends first.
-    _process: Process,
-    _folder: TempDir,
+    proxy: Proxy,
     /// Whom it asks.
     pub(crate) server: Server,
+}
+
+/// A proxy between clients and an origin, which asks a server.
+pub(crate) struct Proxy {
+    port: u16,
+    _process: Process,
+    _folder: TempDir,
 }
 
 /// The proxy itself is trusted, and nobody else.
@@ -51,29 +56,11 @@ impl Gateway {
         edit: impl Fn(String) -> String,
     ) -> Self {
         let server = Server::start(rules);
-        // In this order: nobody else gets the port of the proxy from here.
-        let origin = origin();
-        let port = free_port();
-        let [http, grpc] = ["forward_auth", "grpc"].map(|door| server.address(door).port());
-        let folder = TempDir::new().unwrap();
-        for (name, text) in files(document) {
-            let ports = [(8080, port), (4291, http), (4293, grpc), (8000, origin)];
-            fs::write(folder.path().join(name), edit(with_ports(&text, &ports))).unwrap();
-        }
-        let [program, arguments @ ..] = command else { panic!("no command") };
-        let mut command = tool(program);
-        // Whatever a proxy keeps for itself stays in the folder.
-        command.args(arguments).current_dir(&folder).env("HOME", folder.path());
-        let mut process = Process::start(&mut command);
-        process.wait_for_port(port);
-        // Some listen before they know where to.
-        let ready = || Some(Client::new(9, port).get("/ready", &[])).filter(|it| it.status == 200);
-        until("the proxy lets requests pass", ready);
-        Self { port, _process: process, _folder: folder, server }
+        Self { proxy: Proxy::start(&server, document, command, edit), server }
     }
 
     pub(crate) fn client(&self, n: u8) -> Client {
-        Client::new(n, self.port)
+        self.proxy.client(n)
     }
 
     /// Clients pass up to their limit, whatever they say about themselves, and are told so.
@@ -115,6 +102,40 @@ impl Gateway {
         assert_denied(&client.send("POST", "/x/..//%6Cogin", &lies));
         assert_eq!(client.get("/login", &lies).status, 200, "that is no login");
         assert_eq!(client.get("/free", &[]).header("ratelimit"), None, "there is no rule");
+    }
+}
+
+impl Proxy {
+    /// Starts a command in a folder with all files of a document, after a change to each.
+    pub(crate) fn start(
+        server: &Server,
+        document: &str,
+        command: &[&str],
+        edit: impl Fn(String) -> String,
+    ) -> Self {
+        // In this order: nobody else gets the port of the proxy from here.
+        let origin = origin();
+        let port = free_port();
+        let [http, grpc] = ["forward_auth", "grpc"].map(|door| server.address(door).port());
+        let folder = TempDir::new().unwrap();
+        for (name, text) in files(document) {
+            let ports = [(8080, port), (4291, http), (4293, grpc), (8000, origin)];
+            fs::write(folder.path().join(name), edit(with_ports(&text, &ports))).unwrap();
+        }
+        let [program, arguments @ ..] = command else { panic!("no command") };
+        let mut command = tool(program);
+        // Whatever a proxy keeps for itself stays in the folder.
+        command.args(arguments).current_dir(&folder).env("HOME", folder.path());
+        let mut process = Process::start(&mut command);
+        process.wait_for_port(port);
+        // Some listen before they know where to.
+        let ready = || Some(Client::new(9, port).get("/ready", &[])).filter(|it| it.status == 200);
+        until("the proxy lets requests pass", ready);
+        Self { port, _process: process, _folder: folder }
+    }
+
+    pub(crate) fn client(&self, n: u8) -> Client {
+        Client::new(n, self.port)
     }
 }
 

@@ -8,18 +8,19 @@ use tollgate::Tick;
 
 use crate::grpc::frame::{Code, Refusal};
 use crate::grpc::rlqs::bucket::Met;
+use crate::grpc::rlqs::counts::Counts;
 use crate::grpc::rlqs::fill::Fill;
 use crate::grpc::rlqs::pool::{Pool, Share, Usage};
 
 /// Where shares are given out. Reports are rare, and what is done about one is short: one lock is
 /// enough.
 #[derive(Debug, Default)]
-pub(super) struct Desk(Mutex<Pools>);
+pub(crate) struct Desk(Mutex<Pools>);
 
 #[derive(Debug, Default)]
 struct Pools {
     by_key: BTreeMap<Box<str>, Pool>,
-    streams: usize,
+    counts: Counts,
     /// In all pools.
     holders: usize,
     last_holder: u64,
@@ -64,25 +65,29 @@ impl Desk {
     /// Another stream begins.
     pub(super) fn open(&self) -> Result<(), Refusal> {
         let mut pools = self.pools();
-        if pools.streams >= MOST_STREAMS {
+        if pools.counts.streams >= MOST_STREAMS {
+            pools.counts.refused += 1;
             let message = format!("there are {MOST_STREAMS} streams already, which are the most");
             return Err(Refusal::new(Code::ResourceExhausted, message));
         }
-        pools.streams += 1;
+        pools.counts.streams += 1;
         Ok(())
     }
 
     /// A stream ends.
     pub(super) fn close(&self, buckets: impl Iterator<Item = Bucket>) {
         let mut pools = self.pools();
-        pools.streams = pools.streams.saturating_sub(1);
+        pools.counts.streams = pools.counts.streams.saturating_sub(1);
         for bucket in buckets {
+            pools.counts.buckets = pools.counts.buckets.saturating_sub(1);
             pools.leave(&bucket);
         }
     }
 
+    /// A bucket that nothing is known about yet.
     pub(super) fn bucket(&self, now: Tick) -> Bucket {
         let mut pools = self.pools();
+        pools.counts.buckets += 1;
         pools.last_holder += 1;
         let holder = pools.last_holder;
         let (limits, told) = (Vec::new(), Told::Nothing);
@@ -109,6 +114,8 @@ impl Desk {
             for met in &bucket.limits {
                 pools.at(met, |pool| pool.remove(bucket.holder));
             }
+            pools.counts.buckets = pools.counts.buckets.saturating_sub(1);
+            pools.counts.tell(Action::Abandon);
             return Ok(Some(Action::Abandon));
         }
         let is_same = bucket.limits == limits;
@@ -125,7 +132,24 @@ impl Desk {
                 (_, None) => Told::DenyAll,
             },
         };
-        Ok(pools.tell(bucket, told, now))
+        let action = pools.tell(bucket, told, now);
+        if let Some(action) = action {
+            pools.counts.tell(action);
+        }
+        Ok(action)
+    }
+
+    /// A report was refused.
+    pub(super) fn refuse(&self) {
+        self.pools().counts.refused += 1;
+    }
+
+    /// What is counted about all this by now.
+    pub(crate) fn counts(&self, now: Tick) -> Counts {
+        let mut pools = self.pools();
+        // Nobody may have reported for long: what ended meanwhile is to be seen.
+        pools.sweep(now);
+        pools.counts
     }
 
     fn pools(&self) -> MutexGuard<'_, Pools> {
@@ -215,6 +239,7 @@ impl Pools {
             let before = pool.len();
             act(pool);
             self.holders = (self.holders + pool.len()).saturating_sub(before);
+            self.counts.expired += pool.take_expired();
         }
     }
 
@@ -228,6 +253,7 @@ impl Pools {
         let is_full = self.by_key.len() > MOST_HOLDERS;
         self.by_key.retain(|_, pool| {
             pool.settle(now);
+            self.counts.expired += pool.take_expired();
             !(pool.is_at_rest() || is_full && pool.len() == 0)
         });
         self.holders = self.by_key.values().map(Pool::len).sum();
@@ -337,6 +363,27 @@ mod tests {
         assert!(desk.open().is_err());
         desk.close(std::iter::empty());
         assert!(desk.open().is_ok());
+    }
+
+    #[test]
+    fn what_is_told_what_ends_and_what_is_refused_is_counted() {
+        let desk = Desk::default();
+        desk.open().unwrap();
+        let mut buckets = [desk.bucket(at(0)), desk.bucket(at(0)), desk.bucket(at(0))];
+        desk.report(&mut buckets[0], limit(10.0, 20.0), BUSY, at(0)).unwrap();
+        desk.report(&mut buckets[1], Vec::new(), BUSY, at(0)).unwrap();
+        desk.report(&mut buckets[2], Vec::new(), QUIET, at(0)).unwrap();
+        desk.refuse();
+        let told = Counts { streams: 1, buckets: 3, told: [1, 2, 0, 0], expired: 0, refused: 1 };
+        assert_eq!(desk.counts(at(61)), told, "it has two seconds to get there");
+        let ended = Counts { expired: 1, ..told };
+        assert_eq!(desk.counts(at(67)), ended, "nobody has reported, and still it is seen");
+        desk.report(&mut buckets[2], Vec::new(), QUIET, at(600)).unwrap();
+        let abandoned = Counts { buckets: 2, told: [1, 2, 0, 1], ..ended };
+        assert_eq!(desk.counts(at(600)), abandoned);
+        let [first, second, _] = buckets;
+        desk.close([first, second].into_iter());
+        assert_eq!(desk.counts(at(601)), Counts { streams: 0, buckets: 0, ..abandoned });
     }
 
     #[test]

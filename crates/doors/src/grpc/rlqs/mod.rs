@@ -9,15 +9,20 @@
 //!   desk     the limits of all, and what Envoy is told of them
 //!   pool     who has how much of a limit: pure arithmetic
 //!   fill     a rate as Envoy takes it
+//!   counts   what is counted about all this
 //!   told     what Envoy is told, as a message
 //! ```
 
 mod bucket;
+mod counts;
 mod desk;
 mod fill;
 mod pool;
 mod stream;
 mod told;
+
+pub(crate) use counts::{Counts, KINDS};
+pub(crate) use desk::Desk;
 
 use std::sync::Arc;
 
@@ -29,7 +34,6 @@ use tonic::{Request, Response, Status, Streaming, async_trait};
 
 use crate::grpc::Asking;
 use crate::grpc::frame::Refusal;
-use crate::grpc::rlqs::desk::Desk;
 use crate::grpc::rlqs::stream::{Assignments, Reporter};
 
 /// Quotas for tonic.
@@ -43,6 +47,7 @@ impl Quotas {
     pub(super) fn serving(asking: &Arc<Asking>) -> RateLimitQuotaServiceServer<Self> {
         let most = asking.limits.body_bytes;
         let quotas = Self { asking: Arc::clone(asking), desk: Arc::default() };
+        asking.service.metrics().follow_quotas(&quotas.desk);
         RateLimitQuotaServiceServer::new(quotas).max_decoding_message_size(most)
     }
 }

@@ -43,6 +43,13 @@ impl Reporter {
         &mut self,
         reports: RateLimitQuotaUsageReports,
     ) -> Result<Option<RateLimitQuotaResponse>, Refusal> {
+        self.answer(reports).inspect_err(|_| self.desk.refuse())
+    }
+
+    fn answer(
+        &mut self,
+        reports: RateLimitQuotaUsageReports,
+    ) -> Result<Option<RateLimitQuotaResponse>, Refusal> {
         let usages = reports.bucket_quota_usages;
         if usages.len() > MOST_BUCKETS {
             let message =

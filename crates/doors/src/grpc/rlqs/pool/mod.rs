@@ -51,6 +51,8 @@ pub(super) struct Pool {
     tokens: f64,
     settled: Tick,
     holders: BTreeMap<u64, Holder>,
+    /// Shares that ended because nobody reported in time.
+    expired: u64,
 }
 
 #[derive(Debug)]
@@ -73,7 +75,8 @@ struct Held {
 
 impl Pool {
     pub(super) const fn new(budget: Budget, now: Tick) -> Self {
-        Self { budget, tokens: budget.burst, settled: now, holders: BTreeMap::new() }
+        let holders = BTreeMap::new();
+        Self { budget, tokens: budget.burst, settled: now, holders, expired: 0 }
     }
 
     pub(super) const fn budget(&self) -> Budget {
@@ -83,6 +86,11 @@ impl Pool {
     /// How many have, or want, a share.
     pub(super) fn len(&self) -> usize {
         self.holders.len()
+    }
+
+    /// How many shares have ended, since this was last asked, because nobody reported in time.
+    pub(super) const fn take_expired(&mut self) -> u64 {
+        std::mem::replace(&mut self.expired, 0)
     }
 
     /// Whether it is as good as a new one.
@@ -201,6 +209,7 @@ impl Pool {
                 match now >= held.until {
                     true => {
                         filled += fill;
+                        self.expired += 1;
                         (holder.share, holder.demand) = (None, 0.0);
                     }
                     false => {
