@@ -1,7 +1,9 @@
 //! What is fuzzed of the doors: each function takes bytes as a client could send them, and panics
 //! if something is not as it should be. The test command runs them as well.
 
-use tollgate_doors::fuzzing::{GrpcClient, HttpClient, ProxyClient, Question, RespClient, heads};
+use tollgate_doors::fuzzing::{
+    Assigned, GrpcClient, HttpClient, ProxyClient, Question, QuotaClient, RespClient, heads,
+};
 
 /// Commands are answered, each with one answer, or the connection ends; where the bytes are split
 /// does not matter.
@@ -147,6 +149,34 @@ pub fn http2(bytes: &[u8]) {
     }
 }
 
+/// Reports of Envoys are answered with assignments that a limit allows, or their stream ends with a
+/// reason, whatever they say that they have let pass.
+pub fn quotas(bytes: &[u8]) {
+    let mut one = QuotaClient::new(RULES_OF_QUOTAS).expect("good rules");
+    let mut other = one.other();
+    // The same about the same buckets: they share.
+    for _ in 0..2 {
+        for envoy in [&mut one, &mut other] {
+            match envoy.report(bytes) {
+                None => return,
+                Some(Ok(all)) => all.into_iter().for_each(assert_within_the_limit),
+                Some(Err((code, why))) => {
+                    assert!([3, 8].contains(&code), "{code}");
+                    assert!(!why.is_empty() && why.len() < 4000, "{why}");
+                }
+            }
+        }
+    }
+}
+
+fn assert_within_the_limit(assigned: Assigned) {
+    let Assigned::Share { tokens, tokens_per_fill, fill_seconds } = assigned else { return };
+    // The largest of the limits: nine at once, three a second.
+    assert!((1..=9).contains(&tokens), "{assigned:?}");
+    assert!(tokens_per_fill >= 1 && fill_seconds >= 1, "{assigned:?}");
+    assert!(i64::from(tokens_per_fill) <= 3 * fill_seconds, "{assigned:?}");
+}
+
 const METHODS: [&str; 5] = [
     "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
     "/envoy.service.auth.v3.Authorization/Check",
@@ -203,6 +233,13 @@ descriptors: each
 rules:
   - { name: a, match: { domain: shop }, key: [descriptor.k], limit: 2/h, algorithm: fixed_window }
   - { name: b, key: [descriptor_keys], limit: 9/h }
+";
+
+const RULES_OF_QUOTAS: &str = "
+rules:
+  - { name: a, match: { domain: shop }, key: [descriptor.k], limit: 3/s burst 9 }
+  - { name: b, key: [descriptor_keys], limit: 7200/h burst 5 }
+  - { name: c, key: [], limit: 1/h, mode: shadow }
 ";
 
 const RULES: &str = "

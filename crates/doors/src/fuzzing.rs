@@ -14,7 +14,7 @@ use tollgate::RuleSet;
 
 use crate::config::Config;
 use crate::connection::Limits;
-use crate::grpc::Grpc;
+use crate::grpc::{Grpc, QuotaTalk};
 use crate::http::Http;
 use crate::resp::Talk;
 use crate::respond::Answers;
@@ -103,5 +103,48 @@ impl GrpcClient {
             let _ = tokio::time::timeout(Duration::from_millis(100), all).await;
         });
         Some(told)
+    }
+}
+
+/// An Envoy that reports how much of its quotas it uses, without a socket.
+pub struct QuotaClient(QuotaTalk);
+
+/// What an Envoy is told about one bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Assigned {
+    /// Everybody may pass.
+    AllowAll,
+    /// Nobody may pass, or nobody needs the bucket.
+    Nothing,
+    /// A token bucket to enforce.
+    Share {
+        /// How many it holds.
+        tokens: u32,
+        /// How many come back at once.
+        tokens_per_fill: u32,
+        /// How far apart.
+        fill_seconds: i64,
+    },
+}
+
+impl QuotaClient {
+    /// Of a server with these rules, and with room for few keys; `None` if they are no rules.
+    pub fn new(rules: &str) -> Option<Self> {
+        let limits = Limits { batch: 50, tickets: 4, ..Limits::default() };
+        let service = Arc::new(Service::new(RuleSet::parse(rules).ok()?, 64).ok()?);
+        let answers = Answers::new(Arc::clone(&service), Config::defaults(1).respond);
+        let tickets = Arc::new(Tickets::new(&limits));
+        Some(Self(QuotaTalk::new(service, Arc::new(answers), tickets, limits)))
+    }
+
+    /// Another one of the same server.
+    pub fn other(&self) -> Self {
+        Self(self.0.other())
+    }
+
+    /// What a message of reports is answered, or a code of gRPC and why its stream ends; `None` if it
+    /// is no such message. After a refusal the next report begins another stream.
+    pub fn report(&mut self, message: &[u8]) -> Option<Result<Vec<Assigned>, (u16, String)>> {
+        self.0.report(message)
     }
 }

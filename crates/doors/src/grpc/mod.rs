@@ -28,7 +28,7 @@ mod rls;
 mod streamed;
 mod wire;
 
-pub(crate) use rlqs::{Counts as QuotaCounts, Desk, KINDS as QUOTA_KINDS};
+pub(crate) use rlqs::{Counts as QuotaCounts, Desk, KINDS as QUOTA_KINDS, Talk as QuotaTalk};
 
 use std::borrow::Cow;
 use std::sync::Arc;

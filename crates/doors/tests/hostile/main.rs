@@ -18,7 +18,7 @@ mod doors;
 use proptest::prelude::*;
 
 use change::changed;
-use tollgate_doors::fuzzing::heads;
+use tollgate_doors::fuzzing::{Assigned, QuotaClient, heads};
 
 const COMMANDS: &[&str] = &[
     "*5\r\n$11\r\nCL.THROTTLE\r\n$1\r\na\r\n$1\r\n2\r\n$1\r\n1\r\n$2\r\n10\r\n*1\r\n$4\r\nPING\r\n",
@@ -73,6 +73,15 @@ const FRAMES: &[&str] = &[
     "\0\0\x50\x01\x04\0\0\0\x01\0\x07:method\x04POST\0\x05:path\x1b/tollgate.v1.Tollgate/Check\0\x0ccontent-type\x10application/grpc\0\0\x09\0\x01\0\0\0\x01\0\0\0\0\x04\x12\x02/a\0\0\x39\x01\x05\0\0\0\x03\0\x07:method\x03GET\0\x07:scheme\x04http\0\x05:path\x08/healthz\0\x0a:authority\x01a",
     // A ping, more room, a setting and an end.
     "\0\0\x08\x06\0\0\0\0\0a2345678\0\0\x04\x08\0\0\0\0\0\0\0\0\x09\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\x07\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0",
+];
+
+const REPORTS: &[&str] = &[
+    // Two buckets of one domain: one whose requests passed, one whose requests did not.
+    "\x0a\x04shop\x12\x1b\x0a\x11\x0a\x06\x0a\x01k\x12\x01v\x0a\x07\x0a\x02k2\x12\x01x\x12\x02\x08\x05\x18\x03 \x00\x12\x0c\x0a\x08\x0a\x06\x0a\x01k\x12\x01w \x07",
+    // The first report of a bucket, without a domain.
+    "\x12\x0e\x0a\x08\x0a\x06\x0a\x01k\x12\x01v\x12\x02\x08\x05",
+    // One that has let more pass than its limits allow.
+    "\x0a\x04shop\x12\x0e\x0a\x08\x0a\x06\x0a\x01k\x12\x01v\x18\x7f \x7f",
 ];
 
 proptest! {
@@ -138,6 +147,16 @@ proptest! {
     ) {
         doors::http2(&bytes);
     }
+
+    #[test]
+    fn reports_are_answered_or_refused(
+        bytes in prop_oneof![
+            1 => prop::collection::vec(any::<u8>(), 0..200),
+            9 => changed(REPORTS),
+        ],
+    ) {
+        doors::quotas(&bytes);
+    }
 }
 
 #[test]
@@ -165,6 +184,16 @@ fn good_messages_are_answered() {
 #[test]
 fn good_frames_are_answered() {
     FRAMES.iter().for_each(|frames| doors::http2(frames.as_bytes()));
+}
+
+#[test]
+fn good_reports_are_answered() {
+    for reports in REPORTS {
+        doors::quotas(reports.as_bytes());
+        let mut envoy = QuotaClient::new("rules: []").unwrap();
+        let told = envoy.report(reports.as_bytes()).expect("a message").expect("an answer");
+        assert!(!told.is_empty() && told.iter().all(|it| *it == Assigned::AllowAll), "{told:?}");
+    }
 }
 
 #[test]

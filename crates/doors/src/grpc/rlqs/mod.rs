@@ -19,10 +19,12 @@ mod desk;
 mod fill;
 mod pool;
 mod stream;
+mod talk;
 mod told;
 
 pub(crate) use counts::{Counts, KINDS};
 pub(crate) use desk::Desk;
+pub(crate) use talk::Talk;
 
 use std::sync::Arc;
 
