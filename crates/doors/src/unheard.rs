@@ -1,4 +1,5 @@
-//! Rules that want to know how requests end, where there is a door at which nobody says so.
+//! Rules that want to know how requests end, where there is a door at which somebody asks who does
+//! not say so.
 
 use tollgate::{Mode, RuleSet};
 use tollgate_rules::Rule;
@@ -6,28 +7,34 @@ use tollgate_rules::Rule;
 use crate::door::Name;
 
 impl Name {
-    /// Whether requests are let in at this door, and nobody says what became of them.
-    pub(crate) const fn hears_no_outcomes(self) -> bool {
-        matches!(self, Self::ForwardAuth)
+    /// Who asks at this door and does not say what became of the requests that were let in.
+    const fn silent(self) -> Option<&'static str> {
+        match self {
+            Self::ForwardAuth => Some("nobody says"),
+            // With the rate limit service, or with ext_authz. Others report, and get tickets for it.
+            Self::Grpc => Some("Envoy does not say"),
+            Self::Http | Self::Resp | Self::Admin | Self::Status => None,
+        }
     }
 }
 
 /// Says in the log which of these rules do not do at this door what they do at others.
 pub(crate) fn tell(rules: &RuleSet, door: Name) {
+    let Some(silent) = door.silent() else { return };
     let door = door.as_str();
     if let Some(rules) = names(rules, |rule| rule.concurrent().is_some()) {
         tracing::warn!(
             door,
             rules,
-            "nobody says at this door when a request ends: `concurrent` gives its slots back with \
-             the answer, and so limits hardly anything there"
+            "{silent} at this door when a request ends: `concurrent` gives its slots back with the \
+             answer, and so limits hardly anything there"
         );
     }
     if let Some(rules) = names(rules, Rule::counts_outcomes) {
         tracing::info!(
             door,
             rules,
-            "nobody says at this door how a request ended: `count_if` counts every request there"
+            "{silent} at this door how a request ended: `count_if` counts every request there"
         );
     }
 }

@@ -32,7 +32,7 @@ fn rules_that_wait_for_outcomes_are_named_where_nobody_tells_them() {
   - { name: slots, key: [], concurrent: 3 }
   - { name: failures, key: [], limit: 3/h, count_if: response.status == 401 }";
     let mut server = Server::start(RULES);
-    assert!(!server.process.output().join("\n").contains("nobody says"), "all count everything");
+    assert!(!server.process.output().join("\n").contains(" at this door"), "all count everything");
     fs::write(server.rules(), waiting).unwrap();
     let slots = server.process.wait_for_line("when a request ends");
     assert!(slots.contains("slots") && slots.contains("forward_auth"), "{slots}");
@@ -41,8 +41,13 @@ fn rules_that_wait_for_outcomes_are_named_where_nobody_tells_them() {
     let mut server = Server::start(waiting);
     server.process.wait_for_line("when a request ends");
     let mut server = Server::with(waiting, &["--forward-auth", "off"]);
+    let slots = server.process.wait_for_line("Envoy does not say at this door when a request ends");
+    assert!(slots.contains("slots") && slots.contains("grpc"), "{slots}");
+    let failures = server.process.wait_for_line("how a request ended");
+    assert!(failures.contains("failures") && failures.contains("grpc"), "{failures}");
+    let mut server = Server::with(waiting, &["--forward-auth", "off", "--grpc", "off"]);
     server.process.wait_for_line("serving");
-    assert!(!server.process.output().join("\n").contains("nobody says"), "nobody asks there");
+    assert!(!server.process.output().join("\n").contains(" at this door"), "they report there");
 }
 
 #[test]
