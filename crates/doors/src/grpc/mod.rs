@@ -22,6 +22,7 @@ mod authz;
 mod frame;
 mod health;
 mod native;
+mod patient;
 mod reply;
 mod rlqs;
 mod rls;

@@ -14,6 +14,7 @@ use tonic_reflection::server::Builder;
 use crate::grpc::Asking;
 use crate::grpc::health::Health;
 use crate::grpc::native::Native;
+use crate::grpc::patient::{First, Patient};
 use crate::grpc::rlqs::Quotas;
 
 /// A service of tonic. It is never busy.
@@ -31,9 +32,12 @@ impl Streamed {
         let health = Health::serving(Arc::clone(&asking.service), most);
         let quotas = Quotas::serving(asking);
         let mut all = vec![
-            ("/tollgate.v1.Tollgate/", calling(native)),
-            ("/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/", calling(quotas)),
-            ("/grpc.health.v1.Health/", calling(health)),
+            ("/tollgate.v1.Tollgate/", calling(native, First::Whenever, asking)),
+            (
+                "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/",
+                calling(quotas, First::Whenever, asking),
+            ),
+            ("/grpc.health.v1.Health/", calling(health, First::Expected, asking)),
         ];
         // What we have made ourselves can be read. If not, nobody can look it up, and that is all.
         let builder = || {
@@ -42,8 +46,8 @@ impl Streamed {
                 .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         };
         if let (Ok(new), Ok(old)) = (builder().build_v1(), builder().build_v1alpha()) {
-            let new = calling(new.max_decoding_message_size(most));
-            let old = calling(old.max_decoding_message_size(most));
+            let new = calling(new.max_decoding_message_size(most), First::Whenever, asking);
+            let old = calling(old.max_decoding_message_size(most), First::Whenever, asking);
             all.push(("/grpc.reflection.v1.ServerReflection/", new));
             all.push(("/grpc.reflection.v1alpha.ServerReflection/", old));
         }
@@ -62,13 +66,20 @@ impl fmt::Debug for Streamed {
     }
 }
 
-fn calling<S>(server: S) -> Call
+fn calling<S>(server: S, first: First, asking: &Arc<Asking>) -> Call
 where
-    S: Service<Request<Incoming>, Response = Response<tonic::body::Body>, Error = Infallible>,
+    S: Service<
+            Request<Patient<Incoming>>,
+            Response = Response<tonic::body::Body>,
+            Error = Infallible,
+        >,
     S: Clone + Send + Sync + 'static,
     S::Future: Send,
 {
+    let (clock, patience) = (asking.service.clock().clone(), asking.limits.patience);
     Box::new(move |request| {
+        let clock = clock.clone();
+        let request = request.map(|body| Patient::new(body, first, clock, patience));
         let answering = server.clone().call(request);
         Box::pin(async move {
             match answering.await {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use h2::client::SendRequest;
@@ -19,6 +20,13 @@ use crate::support::Server;
 
 const LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const STREAM: &str = "/tollgate.v1.Tollgate/CheckStream";
+const QUOTAS: &str =
+    "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas";
+const HEALTH: &str = "/grpc.health.v1.Health/Check";
+
+const DEADLINE_EXCEEDED: u16 = 4;
+
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A connection of HTTP/2.
 struct Connection(SendRequest<Bytes>);
@@ -46,15 +54,7 @@ impl Connection {
         let (response, mut send) = self.begin(path).await;
         // Whoever has heard enough does not take the rest.
         let _ = send.send_data(body, true);
-        let response = response.await.unwrap();
-        let status = response.headers().get("grpc-status").cloned();
-        let mut body = response.into_body();
-        let data = all(&mut body).await;
-        let status = match status {
-            Some(status) => status,
-            None => body.trailers().await.unwrap().unwrap()["grpc-status"].clone(),
-        };
-        (status.to_str().unwrap().parse().unwrap(), data)
+        end(response).await
     }
 }
 
@@ -168,6 +168,59 @@ fn a_stream_that_takes_no_answers_is_not_read() {
         let grown = resident(&server).saturating_sub(before);
         assert!(grown < 8 << 20, "it holds {grown} bytes more");
     });
+}
+
+/// What a call ends with: a status, and what was answered before.
+async fn end(response: h2::client::ResponseFuture) -> (u16, Bytes) {
+    let response = response.await.unwrap();
+    let status = response.headers().get("grpc-status").cloned();
+    let mut body = response.into_body();
+    let data = all(&mut body).await;
+    let status = match status {
+        Some(status) => status,
+        None => body.trailers().await.unwrap().unwrap()["grpc-status"].clone(),
+    };
+    (status.to_str().unwrap().parse().unwrap(), data)
+}
+
+/// Those that wait between messages may wait, and those that stop within one may not.
+#[test]
+fn a_message_of_a_stream_that_does_not_go_on_ends_it() {
+    let config = tempfile::NamedTempFile::new().unwrap();
+    fs::write(config.path(), "[limits]\npatience = '200ms'\n").unwrap();
+    let server = Server::with(RULES, &["--config", config.path().to_str().unwrap()]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let test = async {
+        let mut connection = Connection::open(server.address("grpc")).await;
+        let check = framed(&CheckRequest { path: "/v1/items".to_owned(), ..Default::default() });
+        let (silent, mut between) = connection.begin(STREAM).await;
+        between.send_data(check.clone(), false).unwrap();
+        let mut silent = silent.await.unwrap().into_body();
+        let first = silent.data().await.unwrap().unwrap();
+
+        // A whole message, and the beginning of another.
+        let (half, mut within) = connection.begin(STREAM).await;
+        within.send_data([&check[..], &check[..7]].concat().into(), false).unwrap();
+        let (status, answered) = end(half).await;
+        assert_eq!((status, answered.len()), (DEADLINE_EXCEEDED, first.len()));
+        for (path, sent) in [
+            (STREAM, &b"\0"[..]),
+            (QUOTAS, b"\0\0\0\0\x09abc"),
+            (HEALTH, b"\0\0"),
+            // This one has to send a message, and has not begun.
+            (HEALTH, b""),
+        ] {
+            let (response, mut send) = connection.begin(path).await;
+            send.send_data(Bytes::from_static(sent), false).unwrap();
+            assert_eq!(end(response).await.0, DEADLINE_EXCEEDED, "{path} {sent:?}");
+        }
+
+        between.send_data(check, true).unwrap();
+        let second = silent.data().await.expect("it has waited much longer, and lives").unwrap();
+        assert_eq!(second.len(), first.len());
+    };
+    let in_time = runtime.block_on(async { tokio::time::timeout(DEADLINE, test).await });
+    in_time.expect("somebody is kept for ever");
 }
 
 /// The memory of the server, in bytes.
