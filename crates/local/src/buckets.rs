@@ -137,6 +137,26 @@ impl Buckets {
         }
     }
 
+    /// Gives back `cost` that was spent from the key's bucket under this limit, but no more than it
+    /// lacks. Nothing happens to a key that is counted together with others for want of room.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use tollgate_core::{CommonBucket, Tick};
+    /// # use tollgate_local::{Buckets, Key, ManualClock, Seed, Table};
+    /// # let (clock, seed) = (ManualClock::new(), Seed::random());
+    /// # let buckets = Buckets::new(&Arc::new(Table::with_keys(1000)?), seed.salt(0));
+    /// let five = CommonBucket::try_new("5/h".parse()?)?.expect("a limit");
+    /// let bob = "bob".hash(&seed);
+    /// assert_eq!(buckets.check(bob, &five, 4, &clock).remaining(), 1);
+    /// buckets.refund(bob, &five, 3, Tick::ZERO);
+    /// assert_eq!(buckets.check(bob, &five, 0, &clock).remaining(), 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn refund(&self, key: KeyHash, bucket: &CommonBucket, cost: u64, now: Tick) {
+        self.counter.refund_by(key, bucket, cost, now);
+    }
+
     /// Gives the key everything back. `false` if it is counted together with other keys for want of
     /// room, and cannot be reset alone.
     ///

@@ -242,6 +242,34 @@ impl<C: Clock> Throttle<C> {
         }
     }
 
+    /// Gives back what a request of this limit has cost, or part of it: see
+    /// [`Limiter::refund`](crate::Limiter::refund).
+    ///
+    /// ```
+    /// # use tollgate::Throttle;
+    /// let throttle = Throttle::builder().build()?;
+    /// let quota = "5/h".parse()?;
+    /// assert_eq!(throttle.check("alice", quota, 4)?.remaining(), 1);
+    /// throttle.refund("alice", quota, 3)?;
+    /// assert_eq!(throttle.check("alice", quota, 0)?.remaining(), 4);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there can be no such limit, as with [`check`](Self::check). Nothing changes then.
+    pub fn refund<K: Key + ?Sized>(
+        &self,
+        key: &K,
+        quota: Quota,
+        cost: u64,
+    ) -> Result<(), LimitError> {
+        if let Some(bucket) = CommonBucket::try_new(quota)? {
+            self.buckets.refund(key.hash(&self.seed), &bucket, cost, self.clock.now());
+        }
+        Ok(())
+    }
+
     /// Gives a key everything back: see [`Limiter::reset`](crate::Limiter::reset).
     ///
     /// ```

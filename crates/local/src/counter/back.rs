@@ -1,6 +1,6 @@
 //! What is given back: to keys in their slots, as far as it can be told what is theirs.
 
-use tollgate_core::{Tick, Word};
+use tollgate_core::{CommonBucket, Phase, Tick, Word};
 
 use crate::counter::{Counter, Refresh};
 use crate::key::{KeyHash, Salted};
@@ -57,6 +57,16 @@ impl Counter {
             done = self.rewrite(hash, |_| Word::REST);
         }
         forgotten && (done || self.sketch.read(hash, now) == Word::REST)
+    }
+
+    /// Gives back `cost` of a bucket that came with the request. Nothing happens to a key that is
+    /// counted in the sketch, as above.
+    pub(crate) fn refund_by(&self, key: KeyHash, bucket: &CommonBucket, cost: u64, now: Tick) {
+        let machine = bucket.machine();
+        // Nobody borrows from these, and buckets have no phase.
+        self.rewrite(key.salted(self.salt), |word| {
+            machine.refund(word, now, cost, Phase::default())
+        });
     }
 
     /// Changes the state of the key in its slot. `false` if it has none.
