@@ -132,6 +132,15 @@ impl Service {
         self.throttle.made_before().map(Throttle::stats)
     }
 
+    /// Gives back what was spent with [`throttle`](Self::throttle) by a request that is denied after
+    /// all.
+    pub(crate) fn refund_throttle(&self, ask: &Ask<&[u8]>) {
+        if let Some(throttle) = self.throttle.made_before() {
+            // A limit that could be spent from is one.
+            let _ = throttle.refund(ask.key, ask.quota, ask.cost);
+        }
+    }
+
     /// Gives a key of [`throttle`](Self::throttle) everything back. `false` if it has it.
     pub(crate) fn reset_throttle(&self, key: &[u8]) -> bool {
         self.throttle.made_before().is_some_and(|throttle| throttle.reset(key))

@@ -57,6 +57,16 @@ struct Part<'a, 'd> {
     needs: u64,
 }
 
+impl Part<'_, '_> {
+    const fn spends_by_rules(&self) -> bool {
+        self.own.is_none() && self.described.hits > 0
+    }
+
+    const fn spends_own(&self) -> bool {
+        self.own.is_some() && self.described.hits > 0
+    }
+}
+
 impl Asking {
     /// The usual case: one descriptor that spends something, and leaves the limit to rules.
     pub(super) fn decide_single(&self, one: &Described<'_>) -> Decided {
@@ -86,21 +96,20 @@ impl Asking {
 
     /// All or nothing.
     fn decide_together(&self, parts: &[Part<'_, '_>]) -> Result<Vec<Decided>, Refusal> {
-        let is_asked = |part: &&Part<'_, '_>| part.own.is_none() && part.described.hits > 0;
         // Limits that came with descriptors, and those that only look, are looked at first.
         let mut decided = Vec::with_capacity(parts.len());
         for part in parts {
-            decided.push(match is_asked(&part) {
+            decided.push(match part.spends_by_rules() {
                 true => None,
                 false => Some(self.look(part)?),
             });
         }
         if decided.iter().flatten().any(|each| !each.is_allowed()) {
-            let looks = decided.into_iter().zip(parts);
-            return looks.map(|(each, part)| each.map_or_else(|| self.look(part), Ok)).collect();
+            return self.look_at_rest(decided, parts);
         }
-        let requests: Vec<_> = parts.iter().filter(is_asked).map(|part| part.request).collect();
-        let mut places = (0..parts.len()).filter(|at| is_asked(&&parts[*at]));
+        let asked = || parts.iter().enumerate().filter(|(_, part)| part.spends_by_rules());
+        let requests: Vec<_> = asked().map(|(_, part)| part.request).collect();
+        let mut places = asked().map(|(at, _)| at);
         let mut all_allowed = true;
         self.service.check_together(Name::Grpc, &requests, |_, ruling| {
             all_allowed &= ruling.is_allowed();
@@ -108,14 +117,59 @@ impl Asking {
                 decided[at] = Some(Decided::ByRules(ruling));
             }
         });
-        let finish = |(each, part): (Option<Decided>, &Part<'_, '_>)| match each {
-            Some(Decided::ByOwn(..)) if all_allowed && part.described.hits > 0 => {
-                self.own(part, Intent::Spend)
+        match all_allowed {
+            true => self.spend_own(decided, parts),
+            false => self.look_at_rest(decided, parts),
+        }
+    }
+
+    /// Spends from the limits that came with descriptors, after all else was spent. If somebody was
+    /// faster since they were looked at, everything goes back, and is looked at again.
+    fn spend_own(
+        &self,
+        mut decided: Vec<Option<Decided>>,
+        parts: &[Part<'_, '_>],
+    ) -> Result<Vec<Decided>, Refusal> {
+        for at in (0..parts.len()).filter(|at| parts[*at].spends_own()) {
+            let own = self.own(&parts[at], Intent::Spend);
+            let is_lost = !own.as_ref().is_ok_and(Decided::is_allowed);
+            if is_lost {
+                self.give_back(parts, at);
+                let spent = decided.iter_mut().zip(parts).filter(|(_, it)| it.described.hits > 0);
+                spent.for_each(|(each, _)| *each = None);
             }
-            Some(each) => Ok(each),
-            None => self.look(part),
-        };
-        decided.into_iter().zip(parts).map(finish).collect()
+            decided[at] = Some(own?);
+            if is_lost {
+                break;
+            }
+        }
+        self.look_at_rest(decided, parts)
+    }
+
+    /// Gives back what was spent by rules, and from limits that came with the descriptors before
+    /// this one.
+    fn give_back(&self, parts: &[Part<'_, '_>], at: usize) {
+        for (before, part) in parts.iter().enumerate() {
+            if part.spends_by_rules() {
+                self.service.engine().refund(&part.request);
+            } else if before < at
+                && part.spends_own()
+                && let Some(quota) = part.own.and_then(|own| own.quota)
+            {
+                let (key, cost) = (part.described.key(), part.described.hits);
+                self.service.refund_throttle(&Ask { key: &*key, quota, cost });
+            }
+        }
+    }
+
+    /// What is not decided is looked at.
+    fn look_at_rest(
+        &self,
+        decided: Vec<Option<Decided>>,
+        parts: &[Part<'_, '_>],
+    ) -> Result<Vec<Decided>, Refusal> {
+        let all = decided.into_iter().zip(parts);
+        all.map(|(each, part)| each.map_or_else(|| self.look(part), Ok)).collect()
     }
 
     /// On its own.

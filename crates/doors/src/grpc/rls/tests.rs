@@ -1,3 +1,5 @@
+use std::sync::Barrier;
+use std::thread;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -324,4 +326,43 @@ proptest! {
             prop_assert!(answer.statuses.iter().all(|status| status.code() != Answered::Unknown));
         }
     }
+}
+
+/// Those who come at the same time look at a limit before any of them has spent from it. One of them
+/// gets what is left, and the others must not have spent anything elsewhere.
+#[test]
+fn who_loses_a_race_for_an_own_limit_has_spent_nothing() {
+    let rules = "rules:
+      - { name: per-user, match: { domain: shop }, key: [descriptor.user], limit: 400/day }";
+    let asking = asking(rules);
+    let own = |key, value: &str, requests_per_unit| RateLimitDescriptor {
+        limit: Some(RateLimitOverride { requests_per_unit, unit: RateLimitUnit::Day.into() }),
+        ..descriptor(&[(key, value)])
+    };
+    // The one that they race for comes last, so that the others have been spent from by then.
+    let all = |last| vec![own("many", "a", 400), descriptor(&[("user", "a")]), last];
+    let (rounds, threads) = (300, 4);
+    // Where they stand is settled before anybody races.
+    assert_eq!(ask(&asking, request(all(own("one", "first", 1)))).overall_code(), OK);
+    let mut passed = 1;
+    for round in 0..rounds {
+        let barrier = Barrier::new(threads);
+        let passes = thread::scope(|scope| {
+            let race = || {
+                let asked = request(all(own("one", &round.to_string(), 1)));
+                barrier.wait();
+                ask(&asking, asked)
+            };
+            let answers: Vec<_> = (0..threads).map(|_| scope.spawn(race)).collect();
+            let answers = answers.into_iter().map(|answer| answer.join().unwrap());
+            answers.filter(|answer| answer.overall_code() == OK).count()
+        });
+        assert!(passes <= 1, "{passes} in round {round}");
+        passed += passes;
+    }
+    // While two give a new key its place, both may be denied.
+    assert!(passed > rounds / 2, "{passed} of {rounds}");
+    let left = 400 - u32::try_from(passed).unwrap();
+    let look = RateLimitRequest { hits_addend: Some(0), ..request(all(own("one", "new", 1))) };
+    assert_eq!(codes(&ask(&asking, look)), [(OK, left), (OK, left), (OK, 1)]);
 }
