@@ -1,5 +1,7 @@
 //! The tools and libraries of Redis, with their defaults.
 
+use fred::prelude::{Builder, ClientLike as _, Config, Error, TransactionInterface as _};
+use fred::types::RespVersion;
 use redis::Commands as _;
 
 use super::run;
@@ -53,6 +55,48 @@ fn redis_rs_works() {
         let error = redis::cmd("CL.THROTTLE").arg("a").query::<()>(&mut client).unwrap_err();
         assert_eq!(error.code(), Some("ERR"), "{error}");
         assert_eq!(client.del::<_, i64>(number.to_string()).unwrap(), 1);
+    }
+}
+
+#[test]
+fn fred_works() {
+    let server = Server::start(RULES);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for version in [RespVersion::RESP2, RespVersion::RESP3] {
+        let url = format!("redis://{}", server.address("resp"));
+        let config = Config { version: version.clone(), ..Config::from_url(&url).unwrap() };
+        runtime.block_on(async {
+            let client = Builder::from_config(config).build().unwrap();
+            client.init().await.unwrap();
+            let key = format!("fred-{version:?}");
+            let throttle = || vec![&*key, "2", "1", "10"];
+            let first: Vec<i64> =
+                client.custom(fred::cmd!("CL.THROTTLE"), throttle()).await.unwrap();
+            assert_eq!(first, [0, 3, 2, -1, 10]);
+            let yes: i64 = client.custom(fred::cmd!("TOLLGATE.ALLOW"), throttle()).await.unwrap();
+            assert_eq!(yes, 1);
+            let pipeline = client.pipeline();
+            for _ in 0..3 {
+                // It is kept until all are sent.
+                let _: () =
+                    pipeline.custom(fred::cmd!("TOLLGATE.ALLOW"), throttle()).await.unwrap();
+            }
+            let three: Vec<i64> = pipeline.all().await.unwrap();
+            assert_eq!(three, [1, 0, 0]);
+            let transaction = client.multi();
+            let _: () = transaction.custom(fred::cmd!("CL.THROTTLE"), throttle()).await.unwrap();
+            let limited: Vec<Vec<i64>> = transaction.exec(true).await.unwrap();
+            assert_eq!(limited[0][0], 1);
+            type Check = (i64, i64, i64, i64, i64, Option<String>, i64, Option<String>);
+            let check: Check =
+                client.custom(fred::cmd!("TG.CHECK"), vec!["user", &key]).await.unwrap();
+            assert_eq!(check, (0, 5, 4, -1, 720, Some("per-user".to_owned()), 0, None));
+            let wrong: Result<(), Error> =
+                client.custom(fred::cmd!("CL.THROTTLE"), vec!["a"]).await;
+            let error = wrong.unwrap_err().to_string();
+            assert!(error.contains("wrong number of arguments"), "{error}");
+            client.quit().await.unwrap();
+        });
     }
 }
 
