@@ -23,6 +23,7 @@ pub(super) struct Frame<'a> {
 pub(super) enum Reason {
     None = 0,
     Protocol = 1,
+    Internal = 2,
     FlowControl = 3,
     FrameSize = 6,
     RefusedStream = 7,
@@ -141,11 +142,11 @@ pub(super) fn put_reset(to: &mut Vec<u8>, stream: u32, reason: Reason) {
     put(to, kind::RST_STREAM, 0, stream, &(reason as u32).to_be_bytes());
 }
 
-/// Says that nothing beyond this stream is answered.
-pub(super) fn put_goaway(to: &mut Vec<u8>, last: u32, reason: Reason) {
+/// Says that nothing beyond this stream is answered, and why, as HTTP/2 numbers it.
+pub(super) fn put_goaway(to: &mut Vec<u8>, last: u32, reason: u32) {
     put_head(to, 8, kind::GOAWAY, 0, 0);
     to.extend_from_slice(&last.to_be_bytes());
-    to.extend_from_slice(&(reason as u32).to_be_bytes());
+    to.extend_from_slice(&reason.to_be_bytes());
 }
 
 /// Writes a block of headers, in as many frames as it takes.

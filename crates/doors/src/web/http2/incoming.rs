@@ -19,8 +19,6 @@ pub(super) struct Peers {
     /// Headers that are not all here: their stream, whether it ends with them, and what has come.
     block: Option<(u32, bool)>,
     bytes: Vec<u8>,
-    /// What it wants, by number. The first has none.
-    pub(super) settings: [Option<u32>; 7],
 }
 
 impl Peers {
@@ -81,19 +79,26 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
             }
             return Ok(());
         };
+        // What is only there to fill up is done with.
+        let padding = frame.payload.len() - data.len();
+        self.windows.free(padding, &mut self.out);
         let held: usize = self.pending.iter().map(|one| one.body.len()).sum();
-        if !is_last && held + data.len() > MOST_HELD {
+        let is_long = self.pending[place].body.len() + data.len() > self.limits.body_bytes;
+        if is_long || (!is_last && held + data.len() > MOST_HELD) {
             let pending = self.pending.swap_remove(place);
             self.hand_over(pending);
-            self.bridge().forward(frame);
+            self.bridge().go_on_with(stream, is_last, data);
             return Ok(());
         }
-        self.windows.free(frame.payload.len(), &mut self.out);
         if !is_last {
+            if padding > 0 {
+                frame::put_increment(&mut self.out, stream, padding as u32);
+            }
             self.pending[place].body.extend_from_slice(data);
             return Ok(());
         }
         let Pending { method, mut body, extra, .. } = self.pending.swap_remove(place);
+        self.windows.free(body.len() + data.len(), &mut self.out);
         match body.is_empty() {
             true => self.answer(stream, method, data, extra),
             false => {
@@ -194,6 +199,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
             return Err(Reason::Protocol);
         }
         let Pending { method, body, extra, .. } = self.pending.swap_remove(place);
+        self.windows.free(body.len(), &mut self.out);
         self.answer(stream, method, &body, extra);
         Ok(())
     }
@@ -204,14 +210,21 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
         if self.peers.is_idle(stream) {
             return Err(Reason::Protocol);
         }
-        self.pending.retain(|one| one.stream != stream);
-        self.delayed.retain(|one| one.stream != stream);
-        self.sending.retain(|one| one.stream != stream);
+        self.drop_stream(stream);
         if let Some(bridge) = self.bridge.as_mut().filter(|bridge| bridge.has(stream)) {
             bridge.forward(frame);
             bridge.forget(stream);
         }
         Ok(())
+    }
+
+    /// A stream is over, whatever was still to be done on it.
+    fn drop_stream(&mut self, stream: u32) {
+        for one in self.pending.extract_if(.., |one| one.stream == stream) {
+            self.windows.free(one.body.len(), &mut self.out);
+        }
+        self.delayed.retain(|one| one.stream != stream);
+        self.sending.retain(|one| one.stream != stream);
     }
 
     fn settings(&mut self, frame: Frame<'_>) -> Result<(), Reason> {
@@ -239,14 +252,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
                 }
                 _ => {}
             }
-            if let Some(place) = self.peers.settings.get_mut(usize::from(n1)).filter(|_| n0 == 0) {
-                *place = Some(value);
-            }
         }
-        if let Some(bridge) = &mut self.bridge {
-            bridge.forward(frame);
+        match &mut self.bridge {
+            // It says when it keeps to them.
+            Some(bridge) => bridge.set(self.windows.initial),
+            None => frame::put(&mut self.out, kind::SETTINGS, flag::ACK, 0, &[]),
         }
-        frame::put(&mut self.out, kind::SETTINGS, flag::ACK, 0, &[]);
         self.send_on();
         Ok(())
     }
@@ -263,7 +274,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
         } else if frame.payload == FAREWELL {
             if self.ending == Ending::Told {
                 self.ending = Ending::Heard;
-                frame::put_goaway(&mut self.out, self.peers.last, Reason::None);
+                frame::put_goaway(&mut self.out, self.peers.last, Reason::None as u32);
             }
         } else if let Some(bridge) = &mut self.bridge {
             bridge.forward(frame);
@@ -301,9 +312,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
         drop(all);
         if more == 0 || is_too_much {
             let reason = if more == 0 { Reason::Protocol } else { Reason::FlowControl };
-            self.pending.retain(|one| one.stream != stream);
-            self.delayed.retain(|one| one.stream != stream);
-            self.sending.retain(|one| one.stream != stream);
+            self.drop_stream(stream);
             frame::put_reset(&mut self.out, stream, reason);
             return Ok(());
         }

@@ -35,6 +35,7 @@ use std::future::poll_fn;
 use std::io;
 use std::mem;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -43,8 +44,9 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tollgate::{Sleep, SystemClock, Timer as _};
 
 use crate::connection::{Limits, Peer};
+use crate::held::Held;
 use crate::web::begun::{Begun, PREFACE};
-use crate::web::silence::{Owed, Requests};
+use crate::web::silence::{OneRequest, Owed, Requests};
 use bridge::{Bridge, Start};
 use frame::{Frame, Head, Reason};
 use hpack::Headers;
@@ -90,8 +92,10 @@ pub(super) struct Http2<'c, T> {
     windows: Windows,
     /// Calls whose messages are not all here.
     pending: Vec<Pending>,
-    /// When they have been here for a while.
-    lingering: Option<Sleep>,
+    /// When those up to this one have been here for a while.
+    lingering: Option<(Sleep, u32)>,
+    /// Until when the client has to take something, if it has to.
+    stuck: Option<Sleep>,
     /// Answers that wait for their time, and those that wait for room.
     delayed: Vec<Delayed>,
     sending: Vec<Sending>,
@@ -108,6 +112,7 @@ struct Delayed {
     extra: i64,
     message: Bytes,
     sleep: Sleep,
+    _one: OneRequest,
 }
 
 /// How far the end of a connection has come.
@@ -156,6 +161,7 @@ impl<'c, T: AsyncRead + AsyncWrite + Unpin> Http2<'c, T> {
             windows: Windows::default(),
             pending: Vec::new(),
             lingering: None,
+            stuck: None,
             delayed: Vec::new(),
             sending: Vec::new(),
             start: Some(start),
@@ -231,7 +237,7 @@ impl<'c, T: AsyncRead + AsyncWrite + Unpin> Http2<'c, T> {
                 }
             };
             if let Err(reason) = result {
-                frame::put_goaway(&mut self.out, self.peers.last, reason);
+                frame::put_goaway(&mut self.out, self.peers.last, reason as u32);
                 self.is_over = true;
             }
         }
@@ -244,10 +250,18 @@ impl<'c, T: AsyncRead + AsyncWrite + Unpin> Http2<'c, T> {
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.written < self.out.len() {
             let left = &self.out[self.written..];
-            match ready!(Pin::new(&mut self.begun).poll_write(context, left))? {
-                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                wrote => self.written += wrote,
+            match Pin::new(&mut self.begun).poll_write(context, left)? {
+                Poll::Ready(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(wrote) => self.written += wrote,
+                Poll::Pending => {
+                    // Not only where nothing else is under way: nobody else would notice.
+                    let (clock, patience) = (self.clock, self.limits.patience);
+                    let stuck = self.stuck.get_or_insert_with(|| clock.sleep(patience));
+                    ready!(stuck.as_mut().poll(context));
+                    return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                }
             }
+            self.stuck = None;
         }
         self.written = 0;
         self.out.clear();
@@ -272,9 +286,8 @@ impl<'c, T: AsyncRead + AsyncWrite + Unpin> Http2<'c, T> {
     fn poll_bridge(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         let Some(bridge) = &mut self.bridge else { return Ok(()) };
         if bridge.poll(context, &mut self.out, &mut self.windows)?.is_ready() {
-            // Only a client that breaks the protocol makes it end.
-            bridge.end(&mut self.out);
-            frame::put_goaway(&mut self.out, self.peers.last, Reason::Protocol);
+            // Only a client that breaks the protocol makes it end, or one that is not heard of.
+            frame::put_goaway(&mut self.out, self.peers.last, bridge.reason());
             self.is_over = true;
         }
         Ok(())
@@ -287,13 +300,15 @@ impl<'c, T: AsyncRead + AsyncWrite + Unpin> Http2<'c, T> {
             self.lingering = None;
             return false;
         }
-        let sleep = self.lingering.get_or_insert_with(|| self.clock.sleep(LINGERING));
+        let (clock, last) = (self.clock, self.peers.last);
+        let (sleep, until) = self.lingering.get_or_insert_with(|| (clock.sleep(LINGERING), last));
         if sleep.as_mut().poll(context).is_pending() {
             return false;
         }
+        let until = *until;
         self.lingering = None;
-        while let Some(pending) = self.pending.pop() {
-            self.hand_over(pending);
+        for old in self.pending.extract_if(.., |one| one.stream <= until).collect::<Vec<_>>() {
+            self.hand_over(old);
         }
         true
     }
@@ -317,7 +332,7 @@ impl<'c, T: AsyncRead + AsyncWrite + Unpin> Http2<'c, T> {
     fn end_if_told(&mut self) {
         if self.ending == Ending::No && self.requests.is_ending() {
             self.ending = Ending::Told;
-            frame::put_goaway(&mut self.out, frame::STREAM, Reason::None);
+            frame::put_goaway(&mut self.out, frame::STREAM, Reason::None as u32);
             frame::put(&mut self.out, frame::kind::PING, 0, 0, &FAREWELL);
         }
     }
@@ -348,21 +363,24 @@ impl<'c, T: AsyncRead + AsyncWrite + Unpin> Http2<'c, T> {
         self.pending.len() + self.delayed.len() + self.sending.len() + bridged
     }
 
-    /// Leaves a call to hyper of which a part is here.
+    /// Leaves a call to hyper of which a part is here. What that took of the windows is still taken.
     fn hand_over(&mut self, pending: Pending) {
         let mut block = mem::take(&mut self.block);
         block.clear();
         request::put(&mut block, self.calls.path(pending.method));
         let bridge = self.bridge();
         bridge.open_stream(pending.stream, false, &block);
-        bridge.continue_with(pending.stream, &pending.body);
+        bridge.continue_with(pending.stream, &pending.body, pending.extra);
         self.block = block;
     }
 
     /// What is left to hyper goes there.
     fn bridge(&mut self) -> &mut Bridge {
-        let (start, peers) = (&mut self.start, &self.peers);
-        self.bridge.get_or_insert_with(|| Box::new(Bridge::new(start.take(), &peers.settings)))
+        let (start, initial) = (&mut self.start, self.windows.initial);
+        let budget = self.begun.budget();
+        self.bridge.get_or_insert_with(|| {
+            Box::new(Bridge::new(start.take(), initial, Held::nothing(Arc::clone(budget))))
+        })
     }
 }
 

@@ -45,11 +45,12 @@ impl Windows {
         if self.taken < 0 { Err(Reason::FlowControl) } else { Ok(()) }
     }
 
-    /// So many bytes are done with. Tells the client now and then.
+    /// So many bytes are done with. Tells the client when it has not much more left than that: what
+    /// hyper has not told of either is out of reach as well.
     #[inline]
     pub(super) fn free(&mut self, bytes: usize, out: &mut Vec<u8>) {
         self.free += bytes as u32;
-        if self.free > CONNECTION_BYTES / 2 {
+        if i64::from(self.free) > self.taken / 2 {
             let free = std::mem::take(&mut self.free);
             self.allow(free, out);
         }
@@ -78,18 +79,19 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
     /// Answers a call.
     #[inline]
     pub(super) fn answer(&mut self, stream: u32, method: u8, body: &[u8], extra: i64) {
-        let called = self.calls.call(method, body, self.peer);
+        let message = match self.calls.call(method, body, self.peer) {
+            Called::Message(message, delay) if delay.is_zero() => Ok(message),
+            Called::Message(message, delay) => {
+                let (sleep, one) = (self.clock.sleep(delay), self.requests.begin());
+                return self.delayed.push(Delayed { stream, extra, message, sleep, _one: one });
+            }
+            Called::Refusal(code, message) => Err((code, message)),
+        };
         // Nobody could look in between.
         self.requests.once();
-        match called {
-            Called::Message(message, delay) if delay.is_zero() => {
-                self.send(stream, message, extra);
-            }
-            Called::Message(message, delay) => {
-                let sleep = self.clock.sleep(delay);
-                self.delayed.push(Delayed { stream, extra, message, sleep });
-            }
-            Called::Refusal(code, message) => self.refuse(stream, code, &message),
+        match message {
+            Ok(message) => self.send(stream, message, extra),
+            Err((code, message)) => self.refuse(stream, code, &message),
         }
     }
 
