@@ -1,8 +1,10 @@
 //! The gRPC door, with real clients and with bad ones.
 
 mod client;
+mod connection;
 mod hostile;
 mod life;
+mod mixed;
 
 use std::path::Path;
 
