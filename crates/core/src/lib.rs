@@ -50,8 +50,8 @@ mod time;
 mod word;
 
 pub use algorithm::{
-    BoundStep, CommonBucket, Loan, Log, LogRule, Machine, Permit, Permits, Phase, Step, StepUser,
-    Usual, UsualAsk,
+    BoundStep, CommonBucket, Loan, Log, LogRule, Machine, Permit, Permits, Phase, Plan, State,
+    Step, StepUser, Usual, UsualAsk,
 };
 pub use decision::{Decision, Retry, Verdict};
 pub use error::{LimitError, QuotaError};

@@ -16,7 +16,7 @@
 //! other rate is rounded up to the next 64th of a nanosecond, never down.
 
 use crate::algorithm::usual::Usual;
-use crate::algorithm::{LOAN_SHARE, LOAN_TIME, Loan};
+use crate::algorithm::{LOAN_SHARE, LOAN_TIME, Loan, Plan};
 use crate::decision::{Decision, Room};
 use crate::error::LimitError;
 use crate::quota::{Quota, Rate};
@@ -183,6 +183,21 @@ impl Bucket {
         }
         let left = (now + self.capacity).saturating_sub(full) / self.interval;
         Room::Tokens { limit: self.tokens, left, reset: self.nanos(full - now) }
+    }
+
+    /// The bucket as numbers, for whoever keeps it elsewhere.
+    pub(crate) const fn plan(&self) -> Plan {
+        let Self { per_nano, interval, tokens, .. } = *self;
+        Plan::Bucket { per_nano, interval, tokens }
+    }
+
+    /// The word of a bucket that is full at so many nanoseconds and grains; `None` if none can be.
+    pub(crate) const fn word_of(&self, nanos: u64, part: u64) -> Option<Word> {
+        let last = Tick::MAX.as_nanos() + 2 * Self::MAX_SPAN;
+        if nanos > last || part >= self.per_nano {
+            return None;
+        }
+        Some(self.pack(nanos * self.per_nano + part))
     }
 
     /// What the bucket holds.

@@ -41,6 +41,25 @@ impl FixedWindow {
         Self { grid, limit, count_bits, count_mask: (1 << count_bits) - 1, unit }
     }
 
+    pub(crate) const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The word of the window that `now` lies in, with that count; `None` if it has no room.
+    pub(crate) fn word_of(&self, now: Tick, count: u64, phase: Phase) -> Option<Word> {
+        let current = self.current(Word::REST, now.as_nanos(), phase);
+        match count {
+            0 => Some(Word::REST),
+            _ => (count <= self.limit).then(|| self.word(&current, count)),
+        }
+    }
+
+    /// The begin and the end of the window that `now` lies in.
+    pub(crate) fn window(&self, now: Tick, phase: Phase) -> (u64, u64) {
+        let now = now.as_nanos();
+        (self.grid.end_at_or_before(now, phase), self.grid.end(now, phase))
+    }
+
     /// A step that is allowed in the window of the word, as most are: in the shortest way.
     #[inline(always)]
     fn usual_step(&self, word: Word, now: u64, end: u64, cost: u64) -> Option<Step> {

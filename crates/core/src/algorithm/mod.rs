@@ -12,11 +12,13 @@ mod permits;
 mod sliding_counter;
 mod sliding_log;
 mod token_bucket;
+mod transcript;
 mod usual;
 
 pub use common_bucket::CommonBucket;
 pub use permits::{Permit, Permits};
 pub use sliding_log::{Log, LogRule};
+pub use transcript::{Plan, State};
 pub use usual::{Usual, UsualAsk};
 
 pub(crate) use bucket::Bucket;

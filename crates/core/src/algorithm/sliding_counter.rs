@@ -12,7 +12,7 @@
 //! window is rounded up to a multiple of a power of two, at the coarsest a 63rd of the limit.
 
 use crate::algorithm::grid::{Divisor, Grid, PowerOfTwo};
-use crate::algorithm::{LOAN_SHARE, Loan, Phase, Step, Steps, soon_back};
+use crate::algorithm::{LOAN_SHARE, Loan, Phase, Plan, Step, Steps, soon_back};
 use crate::decision::{Decision, Room};
 use crate::time::Tick;
 use crate::word::Word;
@@ -100,6 +100,28 @@ impl SlidingCounter {
             unit,
             is_narrow,
         }
+    }
+
+    pub(crate) const fn plan(&self) -> Plan {
+        let (limit, length) = (self.limit, self.length);
+        Plan::Sliding { limit, length, rounding: 1 << self.last_shift }
+    }
+
+    /// The word of the window that `now` lies in, with these counts; `None` if they have no room.
+    pub(crate) fn word_of(&self, now: Tick, last: u64, this: u64, phase: Phase) -> Option<Word> {
+        let current = self.current(Word::REST, now.as_nanos(), phase);
+        let fits = this <= self.limit && last >> self.last_shift <= self.last_mask;
+        let is_rounded = self.rounded(last) == last;
+        match (last, this) {
+            (0, 0) => Some(Word::REST),
+            _ => (fits && is_rounded).then(|| self.word(&Current { last, ..current }, this)),
+        }
+    }
+
+    /// The begin and the end of the window that `now` lies in.
+    pub(crate) fn window(&self, now: Tick, phase: Phase) -> (u64, u64) {
+        let now = now.as_nanos();
+        (self.grid.end_at_or_before(now, phase), self.grid.end(now, phase))
     }
 
     #[inline(always)]

@@ -48,7 +48,8 @@ pub struct LeaseId {
 pub struct Exchange {
     /// Who asks.
     pub node: Node,
-    /// One more than in this node's last exchange about the key, except if it is that one again.
+    /// One more than in this node's last exchange about the key, except if it is that one again. 0
+    /// for one that is never sent again: see [`once`](Self::once).
     pub sequence: u64,
     /// The lease that `used` and `returned` are about; `None` before the first.
     pub lease: Option<LeaseId>,
@@ -76,6 +77,29 @@ impl Exchange {
     pub const fn strict(node: Node, cost: u64) -> Self {
         let (lease, used, returned) = (None, 0, 0);
         Self { node, sequence: 1, lease, used, returned, cost, want: 0, least: 0 }
+    }
+
+    /// A decision by the store alone that is asked for once, so that nobody has to remember who
+    /// asked: the cheapest there is. If it came again it would be decided again. Nothing is lent,
+    /// and so it gets no permits.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Anchor, Limit, Phase, Tick, lease::{Exchange, Lender}};
+    /// let limit = Limit::token_bucket("1k/s")?;
+    /// let lender = Lender::new(&limit, Anchor::default(), Duration::ZERO).expect("it is no log");
+    /// let mut account = lender.open(Tick::ZERO, Phase::default());
+    /// let grant = lender.exchange(&mut account, Tick::ZERO, &Exchange::once(7)).expect("it is new");
+    /// assert_eq!((grant.decision.remaining(), account.leases()), (993, 0));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub const fn once(cost: u64) -> Self {
+        Self { sequence: 0, ..Self::strict(Node { number: 0, incarnation: 0 }, cost) }
+    }
+
+    /// Whether the store is to remember who asked.
+    pub(super) const fn is_numbered(&self) -> bool {
+        self.sequence > 0
     }
 }
 

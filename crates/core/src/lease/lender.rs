@@ -174,7 +174,7 @@ impl Lender {
     /// ```
     pub fn exchange(&self, account: &mut Account, now: Tick, exchange: &Exchange) -> Option<Grant> {
         let now = account.advance(&self.budget, now);
-        let known = account.place_of(exchange.node);
+        let known = account.place_of(exchange.node).filter(|_| exchange.is_numbered());
         if let Some(place) = known {
             let answer = &account.leases[place].answer;
             match exchange.sequence.cmp(&answer.sequence) {
@@ -184,7 +184,10 @@ impl Lender {
             }
         }
         let new = || self.new_lease(exchange.node, exchange.sequence);
-        let place = known.or_else(|| account.admit(new()));
+        let place = match exchange.is_numbered() {
+            true => known.or_else(|| account.admit(new())),
+            false => None,
+        };
         let decision = match self.budget {
             Budget::Tokens(_) => {
                 let decision = self.budget.spend(&mut account.balance, now, exchange.cost);
@@ -238,6 +241,14 @@ impl Lender {
         account.leases.is_empty() && account.balance.word.is_at_rest(now)
     }
 
+    /// For how long the answer to a node that holds nothing is kept, in case it asks again.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// assert_eq!(tollgate_core::lease::Lender::STRICT_MEMORY, Duration::from_secs(1));
+    /// ```
+    pub const STRICT_MEMORY: Duration = Duration::from_secs(1);
+
     fn answer(
         &self,
         account: &mut Account,
@@ -254,7 +265,7 @@ impl Lender {
         lease.is_hungry = exchange.want > 0 || lease.out() > 0;
         let memory = match (self.terms, lease.is_hungry) {
             (Some(terms), true) => terms.hold() * 2,
-            _ => STRICT_MEMORY,
+            _ => Self::STRICT_MEMORY,
         };
         lease.keep_for(now, hold.unwrap_or_default(), memory);
         lease.answer = Grant {
@@ -273,9 +284,6 @@ impl Lender {
         Lease::new(node, id, Grant { sequence, lease: id, tokens: 0, span, decision })
     }
 }
-
-/// For how long the answer to a node that holds nothing is kept, in case it asks again.
-const STRICT_MEMORY: Duration = Duration::from_secs(1);
 
 /// Who holds what a store has lent before it lost its memory.
 const UNKNOWN: Node = Node { number: u64::MAX, incarnation: u64::MAX };

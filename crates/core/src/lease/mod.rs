@@ -38,7 +38,8 @@
 //! A request that the store decides at once ([`Exchange::cost`]) passes at the store's time. That
 //! its answer takes a while to travel is not counted.
 //!
-//! Reading order: [`Terms`], [`Exchange`] and [`Grant`], [`Lender`], [`Borrower`].
+//! Reading order: [`Terms`], [`Exchange`] and [`Grant`], [`Lender`], [`Borrower`]; for a store that
+//! keeps its books elsewhere, [`Record`].
 
 mod account;
 mod borrower;
@@ -50,6 +51,7 @@ mod renewal;
 mod share;
 mod spend;
 mod terms;
+mod transcript;
 
 pub use account::Account;
 pub use borrower::Borrower;
@@ -57,3 +59,4 @@ pub use exchange::{Exchange, Grant, LeaseId, Node};
 pub use lender::Lender;
 pub use spend::{Receipt, Spend};
 pub use terms::Terms;
+pub use transcript::Record;

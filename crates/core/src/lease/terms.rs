@@ -98,7 +98,15 @@ impl Terms {
         self.hold
     }
 
-    pub(super) const fn round_trip(&self) -> Duration {
+    /// How far apart the store and its nodes are taken to be.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::lease::Terms;
+    /// let round_trip = Duration::from_millis(5);
+    /// assert_eq!(Terms::of_permits(round_trip).round_trip(), round_trip);
+    /// ```
+    pub const fn round_trip(&self) -> Duration {
         self.round_trip
     }
 
