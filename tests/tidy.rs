@@ -182,10 +182,11 @@ const MAY_BE_UNSAFE: [&str; 4] = [
 const MAY_DENY: [&str; 2] = ["tollgate-bench", "tollgate-local"];
 
 /// The lower crates, and the members each may know.
-const MAY_DEPEND_ON: [(&str, &[&str]); 7] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 8] = [
     ("tollgate-core", &[]),
     ("tollgate-local", &["tollgate-core"]),
     ("tollgate-rules", &["tollgate-core"]),
+    ("tollgate-store", &["tollgate-core", "tollgate-local"]),
     ("tollgate", &["tollgate-core", "tollgate-local", "tollgate-rules"]),
     ("tollgate-proto", &[]),
     ("tollgate-client", &["tollgate-proto"]),

@@ -1,0 +1,135 @@
+//! What is shared: a limit, or permits, under the name of a rule.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use tollgate_core::lease::{Lender, Terms};
+use tollgate_core::{Anchor, Limit, LogRule, Tick, Wall};
+
+/// What a rule lets nodes share, made ready once for all its keys.
+///
+/// Every node of a fleet makes the same budget for the same rule: the same name, limit and round
+/// trip. A store keeps the states of a budget under its name, so two rules of one store need two.
+/// A rule whose limit has changed begins anew: while nodes with the old and the new limit are about,
+/// each limit is counted for itself.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_core::{Limit, Wall};
+/// use tollgate_store::Budget;
+/// let (limit, now) = (Limit::token_bucket("100/min")?, Wall::from_unix_seconds(1_800_000_000));
+/// let budget = Budget::new("api", &limit, Duration::from_millis(5), now);
+/// assert_eq!(budget.rule(), "api");
+/// assert!(budget.terms().is_some(), "nodes may borrow from it");
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Budget {
+    rule: Box<str>,
+    text: Box<str>,
+    kind: Kind,
+    /// What the wall says at tick 0.
+    origin: Wall,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    /// Anything that a lender keeps the books of.
+    Lent(Box<Lender>),
+    /// A sliding log, which is never lent.
+    Log(LogRule),
+    /// Nothing to keep.
+    Unlimited,
+}
+
+impl Budget {
+    /// The budget of a limit, for nodes that are `round_trip` away from the store. `now` is about
+    /// the time of its making, by the calendar: stores count time from a year before it, and for
+    /// five years.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Limit, Wall};
+    /// use tollgate_store::Budget;
+    /// let log = Limit::sliding_log("5/min")?;
+    /// let budget = Budget::new("login", &log, Duration::from_millis(5), Wall::from_unix_seconds(1_800_000_000));
+    /// assert!(budget.terms().is_none(), "the store decides every request");
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn new(rule: &str, limit: &Limit, round_trip: Duration, now: Wall) -> Self {
+        let origin = origin(now);
+        let anchor = Anchor { tick: Tick::ZERO, wall: origin };
+        let lender = || Some(Kind::Lent(Lender::new(limit, anchor, round_trip)?.into()));
+        let log = || Some(Kind::Log(limit.log_rule()?));
+        let kind = match limit.quota().rate() {
+            // What fits no word is a log.
+            Some(_) => lender().or_else(log).unwrap_or(Kind::Unlimited),
+            None => Kind::Unlimited,
+        };
+        Self { rule: rule.into(), text: limit.to_string().into(), kind, origin }
+    }
+
+    /// The budget of permits, of which at most `max` are out at once in the whole fleet.
+    ///
+    /// ```
+    /// use std::{num::NonZeroU32, time::Duration};
+    /// use tollgate_core::Wall;
+    /// use tollgate_store::Budget;
+    /// let max = NonZeroU32::new(20).expect("not zero");
+    /// let budget = Budget::of_permits("exports", max, Duration::from_millis(5), Wall::from_unix_seconds(1_800_000_000));
+    /// assert_eq!(budget.to_string(), "20 at once");
+    /// ```
+    pub fn of_permits(rule: &str, max: NonZeroU32, round_trip: Duration, now: Wall) -> Self {
+        let kind = Kind::Lent(Lender::of_permits(max, round_trip).into());
+        let text = format!("{max} at once").into();
+        Self { rule: rule.into(), text, kind, origin: origin(now) }
+    }
+
+    /// The rule's name.
+    ///
+    /// ```
+    /// fn is_of(budget: &tollgate_store::Budget, rule: &str) -> bool {
+    ///     budget.rule() == rule
+    /// }
+    /// ```
+    pub fn rule(&self) -> &str {
+        &self.rule
+    }
+
+    /// What borrowers have to know; `None` if nothing is lent and the store decides every request.
+    ///
+    /// ```
+    /// use tollgate_core::lease::{Borrower, Node};
+    /// use tollgate_store::Budget;
+    /// fn borrower(budget: &Budget, node: Node) -> Option<Borrower> {
+    ///     budget.terms().map(|terms| Borrower::new(node, terms))
+    /// }
+    /// ```
+    pub fn terms(&self) -> Option<Terms> {
+        match &self.kind {
+            Kind::Lent(lender) => lender.terms(),
+            Kind::Log(_) | Kind::Unlimited => None,
+        }
+    }
+
+    /// The moment as decisions count time: `None` if it is before all that this budget knows of.
+    pub(crate) fn tick_at(&self, wall: Wall) -> Option<Tick> {
+        wall.as_unix_nanos().checked_sub(self.origin.as_unix_nanos()).map(Tick::from_nanos)
+    }
+
+    pub(crate) const fn kind(&self) -> &Kind {
+        &self.kind
+    }
+}
+
+/// The limit, so that different ones read differently.
+impl std::fmt::Display for Budget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+/// Tick 0: so long ago that no window of a calendar began before it and still lasts.
+const fn origin(now: Wall) -> Wall {
+    Wall::from_unix_nanos(now.as_unix_nanos().saturating_sub(366 * 86_400 * 1_000_000_000))
+}

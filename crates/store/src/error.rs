@@ -1,0 +1,193 @@
+//! Why a store could not decide.
+
+use std::time::Duration;
+
+/// Why a store could not decide, and what to do about it. What then becomes of the request is up to
+/// the rule's policy for failures.
+///
+/// Unless a variant says otherwise nothing is known about what the store did.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_store::StoreError;
+/// let error = StoreError::Timeout { after: Duration::from_millis(50) };
+/// assert!(error.is_transient());
+/// assert!(error.to_string().contains("50ms"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Nobody is there, or the connection broke.
+    #[error(
+        "the store at {address} cannot be reached: {reason}; check that it runs, and the way to it"
+    )]
+    Unreachable {
+        /// Where.
+        address: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// It did not answer in time.
+    #[error(
+        "the store did not answer within {after:?}; check its load, its slow log and the network"
+    )]
+    Timeout {
+        /// What time it had.
+        after: Duration,
+    },
+    /// More questions are under way than there may be. Nothing was done.
+    #[error(
+        "{under_way} questions to the store are under way, and no more are taken; it is too slow"
+    )]
+    Busy {
+        /// How many.
+        under_way: usize,
+    },
+    /// It reads its data set. Nothing was done.
+    #[error("the store is loading its data set; it will answer when it has")]
+    Loading,
+    /// It takes no writes. Nothing was done.
+    #[error(
+        "the store takes no writes: {reason}; name the address of the primary, or of a Sentinel or \
+         Cluster that knows it"
+    )]
+    ReadOnly {
+        /// What it said.
+        reason: String,
+    },
+    /// It has no memory left for another key. Nothing was done.
+    #[error(
+        "the store is out of memory: {reason}; give it more, or remove what else is in it. A policy \
+         that evicts keys would forget counts"
+    )]
+    OutOfMemory {
+        /// What it said.
+        reason: String,
+    },
+    /// Under the key's name stands something that is not ours. It was left as it is.
+    #[error(
+        "the store holds something else under `{name}`, which was left as it is; remove it, or use \
+         another database"
+    )]
+    WrongType {
+        /// The name in the store.
+        name: String,
+    },
+    /// What stands under the key's name looks like ours and makes no sense.
+    #[error("the store's state under `{name}` makes no sense ({reason}); remove it")]
+    Garbled {
+        /// The name in the store.
+        name: String,
+        /// What does not.
+        reason: String,
+    },
+    /// The credentials are wrong or missing. Nothing was done.
+    #[error(
+        "the store wants other credentials: {reason}; check the user and the password in its URL"
+    )]
+    Credentials {
+        /// What it said.
+        reason: String,
+    },
+    /// The user may not do what has to be done. Nothing was done.
+    #[error(
+        "the store's user may not do this: {reason}; it needs `~tg:* +evalsha +eval +script|load +info \
+         +time +hello +select +ping +@hash +get +set +pexpire +cluster|slots +del`"
+    )]
+    NotAllowed {
+        /// What it said.
+        reason: String,
+    },
+    /// It is too old, or something else. Nothing was done.
+    #[error("the store is {found}; Redis from {least} on or Valkey is needed")]
+    Version {
+        /// What it says it is.
+        found: String,
+        /// What it has to be.
+        least: &'static str,
+    },
+    /// The cluster does not serve the key. Nothing was done.
+    #[error(
+        "the cluster does not serve this key: {reason}; look at CLUSTER INFO for what is missing"
+    )]
+    ClusterDown {
+        /// What it said.
+        reason: String,
+    },
+    /// No Sentinel knows the primary.
+    #[error("no Sentinel knows a primary named `{service}`: {reason}")]
+    NoPrimary {
+        /// The name that was asked for.
+        service: String,
+        /// What they said.
+        reason: String,
+    },
+    /// The store's clock is far from ours. Nothing was done.
+    #[error("the store's clock is wrong by years; set the clocks of both machines")]
+    Clock,
+    /// A later exchange of the same node came before: this one needs no answer, and was not counted.
+    #[error("a later exchange of the same node came before this one")]
+    Overtaken,
+    /// The store cannot count so far. Nothing was done.
+    #[error("the store cannot keep `{limit}`: {reason}")]
+    Unsupported {
+        /// The limit.
+        limit: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// The address is no address.
+    #[error("`{url}` is no address of a store: {reason}")]
+    Address {
+        /// What was given, without its password.
+        url: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// It said something else.
+    #[error("the store answered: {reason}")]
+    Refused {
+        /// What it said.
+        reason: String,
+    },
+}
+
+impl StoreError {
+    /// Whether the same question may be answered soon, with nobody doing anything about it.
+    ///
+    /// ```
+    /// use tollgate_store::StoreError;
+    /// assert!(StoreError::Loading.is_transient());
+    /// assert!(!StoreError::WrongType { name: "tg:{alice}:api".into() }.is_transient());
+    /// ```
+    pub const fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable { .. }
+                | Self::Timeout { .. }
+                | Self::Busy { .. }
+                | Self::Loading
+                | Self::ReadOnly { .. }
+                | Self::OutOfMemory { .. }
+                | Self::ClusterDown { .. }
+                | Self::NoPrimary { .. }
+        )
+    }
+
+    /// Whether it is about the key alone: others may be answered all the same.
+    ///
+    /// ```
+    /// use tollgate_store::StoreError;
+    /// assert!(StoreError::Overtaken.is_about_key());
+    /// assert!(!StoreError::Loading.is_about_key());
+    /// ```
+    pub const fn is_about_key(&self) -> bool {
+        matches!(
+            self,
+            Self::WrongType { .. }
+                | Self::Garbled { .. }
+                | Self::Overtaken
+                | Self::Unsupported { .. }
+        )
+    }
+}

@@ -1,0 +1,80 @@
+//! The store in memory, in simulated time.
+
+use std::time::Duration;
+
+use tollgate_core::Limit;
+use tollgate_core::Wall;
+use tollgate_core::lease::Exchange;
+use tollgate_local::{Clock as _, ManualClock};
+use tollgate_store::{MemoryStore, Store as _, StoreError};
+
+use crate::bench::Bench;
+use crate::suite;
+
+struct InMemory {
+    clock: ManualClock,
+    store: MemoryStore<ManualClock>,
+}
+
+impl InMemory {
+    fn new(max_keys: usize) -> Self {
+        let clock = ManualClock::starting_at(Wall::from_unix_nanos(1_800_000_000_123_456_000));
+        Self { store: MemoryStore::new(clock.clone(), max_keys), clock }
+    }
+}
+
+impl Bench for InMemory {
+    type Store = MemoryStore<ManualClock>;
+
+    fn store(&self) -> &Self::Store {
+        &self.store
+    }
+
+    fn wall(&self) -> Wall {
+        self.clock.wall()
+    }
+
+    async fn pass(&self, span: Duration) {
+        self.clock.advance(span);
+    }
+
+    async fn lose_memory(&self) {
+        self.store.lose_memory();
+    }
+}
+
+#[tokio::test]
+async fn memory_conforms() {
+    suite::run(&InMemory::new(1_000)).await;
+}
+
+#[tokio::test]
+async fn a_full_store_forgets_keys_at_rest_and_nothing_else() {
+    let bench = InMemory::new(3);
+    let limit = bench.budget("api", Limit::token_bucket("1/s").unwrap());
+    for key in ["a", "b", "c"] {
+        assert_eq!(bench.allowed(&limit, key, 2).await, 1);
+    }
+    let full = bench.ask(&limit, "d", Exchange::once(1)).await;
+    assert!(matches!(full, Err(StoreError::OutOfMemory { .. })), "{full:?}");
+    assert_eq!(bench.left(&limit, "a").await, 0, "those it knows it answers");
+    bench.pass(Duration::from_secs(1)).await;
+    // Room is made in the shard of the new key alone, so one of many finds some.
+    let mut answered = 0;
+    for key in 0..500 {
+        answered += u32::from(bench.ask(&limit, &key.to_string(), Exchange::once(1)).await.is_ok());
+    }
+    assert!(answered > 0);
+    assert!(bench.store().keys() <= 3);
+}
+
+#[tokio::test]
+async fn a_pulse_tells_the_time_and_the_memory() {
+    let bench = InMemory::new(10);
+    let before = bench.store().ping().await.unwrap();
+    bench.pass(Duration::from_secs(5)).await;
+    bench.lose_memory().await;
+    let after = bench.store().ping().await.unwrap();
+    assert_eq!(after.wall.as_unix_nanos() - before.wall.as_unix_nanos(), 5_000_000_000);
+    assert_ne!(after.epoch, before.epoch);
+}
