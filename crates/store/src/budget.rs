@@ -1,10 +1,14 @@
 //! What is shared: a limit, or permits, under the name of a rule.
 
 use std::num::NonZeroU32;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tollgate_core::lease::{Lender, Terms};
 use tollgate_core::{Anchor, Limit, LogRule, Tick, Wall};
+
+use crate::error::StoreError;
+use crate::redis::Form;
 
 /// What a rule lets nodes share, made ready once for all its keys.
 ///
@@ -30,6 +34,10 @@ pub struct Budget {
     kind: Kind,
     /// What the wall says at tick 0.
     origin: Wall,
+    /// Of the quota; nothing for permits.
+    period: Duration,
+    /// How it is asked about in Redis, once somebody has.
+    form: OnceLock<Result<Option<Arc<Form>>, StoreError>>,
 }
 
 #[derive(Clone, Debug)]
@@ -66,7 +74,16 @@ impl Budget {
             Some(_) => lender().or_else(log).unwrap_or(Kind::Unlimited),
             None => Kind::Unlimited,
         };
-        Self { rule: rule.into(), text: limit.to_string().into(), kind, origin }
+        let period =
+            limit.quota().rate().map_or(Duration::ZERO, |rate| rate.period().as_duration());
+        Self {
+            rule: rule.into(),
+            text: limit.to_string().into(),
+            kind,
+            origin,
+            period,
+            form: OnceLock::new(),
+        }
     }
 
     /// The budget of permits, of which at most `max` are out at once in the whole fleet.
@@ -82,7 +99,8 @@ impl Budget {
     pub fn of_permits(rule: &str, max: NonZeroU32, round_trip: Duration, now: Wall) -> Self {
         let kind = Kind::Lent(Lender::of_permits(max, round_trip).into());
         let text = format!("{max} at once").into();
-        Self { rule: rule.into(), text, kind, origin: origin(now) }
+        let (period, form) = (Duration::ZERO, OnceLock::new());
+        Self { rule: rule.into(), text, kind, origin: origin(now), period, form }
     }
 
     /// The rule's name.
@@ -115,6 +133,24 @@ impl Budget {
     /// The moment as decisions count time: `None` if it is before all that this budget knows of.
     pub(crate) fn tick_at(&self, wall: Wall) -> Option<Tick> {
         wall.as_unix_nanos().checked_sub(self.origin.as_unix_nanos()).map(Tick::from_nanos)
+    }
+
+    /// The same of nanoseconds since 1970, without an end.
+    pub(crate) const fn tick_nanos(&self, unix_nanos: u64) -> Option<u64> {
+        unix_nanos.checked_sub(self.origin.as_unix_nanos())
+    }
+
+    /// The moment in nanoseconds since 1970.
+    pub(crate) const fn unix_nanos(&self, tick: Tick) -> u64 {
+        self.origin.as_unix_nanos() + tick.as_nanos()
+    }
+
+    pub(crate) const fn period(&self) -> Duration {
+        self.period
+    }
+
+    pub(crate) fn form(&self) -> Result<Option<Arc<Form>>, StoreError> {
+        self.form.get_or_init(|| Ok(Form::of(self)?.map(Arc::new))).clone()
     }
 
     pub(crate) const fn kind(&self) -> &Kind {

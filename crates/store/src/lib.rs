@@ -6,6 +6,7 @@
 //! [`tollgate_core::lease`]; here are the places that keep the books:
 //!
 //! * [`MemoryStore`], in this process: the reference, and a fleet of one.
+//! * [`RedisStore`], in Redis or Valkey, alone, behind Sentinel, or as a Cluster.
 //!
 //! All of them pass one suite (`tests/conformance`), and give the same answers to the same
 //! questions at the same time.
@@ -13,7 +14,7 @@
 //! Being over the limit is a decision. A [`StoreError`] means that the store could not decide, and
 //! says why, and what to do about it.
 //!
-//! Reading order: [`Budget`], [`Ask`], [`Store`], [`MemoryStore`].
+//! Reading order: [`Budget`], [`Ask`], [`Store`], [`MemoryStore`], [`RedisStore`].
 
 #![forbid(unsafe_code)]
 
@@ -21,10 +22,12 @@ mod ask;
 mod budget;
 mod error;
 mod memory;
+mod redis;
 mod store;
 
 pub use ask::Ask;
 pub use budget::Budget;
 pub use error::StoreError;
 pub use memory::MemoryStore;
+pub use redis::{RedisConfig, RedisStore};
 pub use store::{Pulse, Store};

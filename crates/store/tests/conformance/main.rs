@@ -13,4 +13,7 @@
 
 mod bench;
 mod memory;
+#[path = "../support/process.rs"]
+mod process;
+mod redis;
 mod suite;

@@ -1,0 +1,132 @@
+//! Where a Redis store is: one server, Sentinels that know one, or a Cluster.
+//!
+//! ```text
+//!   redis://user:password@host:6379/0
+//!   redis+sentinel://user:password@host:26379,host:26379/service/0
+//!   redis+cluster://user:password@host:6379,host:6379
+//! ```
+//!
+//! `rediss` in place of `redis` is the same through TLS, `valkey` and `valkeys` are the same again.
+
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _};
+
+use crate::error::StoreError;
+
+#[derive(Clone, Debug)]
+pub(super) enum Address {
+    Server(ConnectionInfo),
+    Sentinel { sentinels: Vec<ConnectionInfo>, service: String, primary: ConnectionInfo },
+    Cluster { seeds: Vec<ConnectionInfo> },
+}
+
+impl Address {
+    pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
+        let wrong =
+            |reason: &str| StoreError::Address { url: redacted(url), reason: reason.into() };
+        let (scheme, rest) =
+            url.split_once("://").ok_or_else(|| wrong("it has no scheme such as `redis://`"))?;
+        let (family, kind) = scheme.split_once('+').unwrap_or((scheme, ""));
+        let plain = match family {
+            "redis" | "valkey" => "redis",
+            "rediss" | "valkeys" => "rediss",
+            _ => return Err(wrong("it begins with none of redis, rediss, valkey, valkeys")),
+        };
+        let (user, rest) = rest.rsplit_once('@').map_or(("", rest), |(user, rest)| (user, rest));
+        let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let server = |host: &str, user: &str, db: &str| {
+            let at = if user.is_empty() { "" } else { "@" };
+            let parsed = format!("{plain}://{user}{at}{host}/{db}").into_connection_info();
+            parsed.map_err(|error| wrong(&error.to_string()))
+        };
+        let each = |user| {
+            let servers = hosts.split(',').map(|host| server(host, user, ""));
+            servers.collect::<Result<Vec<_>, _>>()
+        };
+        match kind {
+            "" => Ok(Self::Server(server(hosts, user, path)?)),
+            "cluster" if path.is_empty() => Ok(Self::Cluster { seeds: each(user)? }),
+            "cluster" => Err(wrong("a Cluster has no databases: nothing follows its hosts")),
+            "sentinel" => {
+                let (service, db) = path.split_once('/').unwrap_or((path, ""));
+                if service.is_empty() {
+                    return Err(wrong("the name of the service follows the hosts: `/mymaster`"));
+                }
+                // The address of the primary is put in when it is known.
+                let primary = server("primary:6379", user, db)?;
+                Ok(Self::Sentinel { sentinels: each("")?, service: service.into(), primary })
+            }
+            _ => Err(wrong("after the `+` stands `sentinel` or `cluster`")),
+        }
+    }
+}
+
+/// The same way to another server.
+pub(super) fn at(info: &ConnectionInfo, host: &str, port: u16) -> ConnectionInfo {
+    let addr = match info.addr() {
+        ConnectionAddr::TcpTls { insecure, tls_params, .. } => ConnectionAddr::TcpTls {
+            host: host.into(),
+            port,
+            insecure: *insecure,
+            tls_params: tls_params.clone(),
+        },
+        _ => ConnectionAddr::Tcp(host.into(), port),
+    };
+    info.clone().set_addr(addr)
+}
+
+/// The host of an address.
+pub(super) fn host(info: &ConnectionInfo) -> &str {
+    match info.addr() {
+        ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => host,
+        _ => "localhost",
+    }
+}
+
+/// Passwords are for nobody to read.
+fn redacted(url: &str) -> String {
+    match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://***@{rest}"),
+        _ => url.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_all_kinds_are_read() {
+        let Ok(Address::Server(info)) = Address::parse("redis://u:p@h:7000/3") else { panic!() };
+        assert_eq!(info.addr(), &ConnectionAddr::Tcp("h".into(), 7000));
+        let settings = info.redis_settings();
+        assert_eq!((settings.username(), settings.password()), (Some("u"), Some("p")));
+        assert_eq!(settings.db(), 3);
+        let Ok(Address::Server(info)) = Address::parse("valkeys://h") else { panic!() };
+        assert!(matches!(info.addr(), ConnectionAddr::TcpTls { port: 6379, .. }));
+        let Ok(Address::Cluster { seeds }) = Address::parse("redis+cluster://:p@a:1,b:2") else {
+            panic!()
+        };
+        assert_eq!((seeds.len(), seeds[1].redis_settings().password()), (2, Some("p")));
+        let parsed = Address::parse("redis+sentinel://:p@a:1,b:2/main/1");
+        let Ok(Address::Sentinel { sentinels, service, primary }) = parsed else { panic!() };
+        assert_eq!((sentinels.len(), service.as_str()), (2, "main"));
+        assert_eq!(primary.redis_settings().password(), Some("p"));
+        assert_eq!(sentinels[0].redis_settings().password(), None);
+        assert_eq!(at(&primary, "x", 9).addr(), &ConnectionAddr::Tcp("x".into(), 9));
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_without_its_password() {
+        for url in [
+            "localhost:6379",
+            "http://:secret@h",
+            "redis+magic://:secret@h",
+            "redis+sentinel://:secret@h:1",
+            "redis+cluster://:secret@h:1/2",
+            "redis://:secret@h:99999",
+        ] {
+            let error = Address::parse(url).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Many questions on one link: one call of a script for those that are alike, all calls at once.
+
+use std::sync::Arc;
+
+use redis::{ServerError, ServerErrorKind, Value};
+use tollgate_core::Wall;
+
+use crate::error::StoreError;
+use crate::redis::answer::{self, Answer, Answers};
+use crate::redis::driver::Shared;
+use crate::redis::failure;
+use crate::redis::job::Job;
+use crate::redis::link::Link;
+use crate::redis::name;
+
+/// What is left to do after a batch.
+#[derive(Debug, Default)]
+pub(super) struct Finished {
+    /// To be sent again, elsewhere perhaps.
+    pub(super) back: Vec<Job>,
+    /// Whether the link is of no use any more.
+    pub(super) is_broken: bool,
+    /// Whether slots lie elsewhere than was thought.
+    pub(super) has_moved: bool,
+}
+
+/// Asks all of it, and answers whoever waits.
+pub(super) async fn run(link: Link, jobs: Vec<Job>, shared: Arc<Shared>) -> Finished {
+    let mut finished = Finished::default();
+    let mut jobs = jobs;
+    // Some have to be asked again at once: with a script that was flushed, or in another window.
+    for _ in 0..3 {
+        if jobs.is_empty() {
+            break;
+        }
+        jobs = Round { link: &link, shared: &shared, finished: &mut finished }.run(jobs).await;
+    }
+    for job in jobs {
+        job.answer(Err(StoreError::Clock));
+    }
+    finished
+}
+
+struct Round<'a> {
+    link: &'a Link,
+    shared: &'a Shared,
+    finished: &'a mut Finished,
+}
+
+impl Round<'_> {
+    /// Returns those that are to be asked again at once.
+    async fn run(&mut self, jobs: Vec<Job>) -> Vec<Job> {
+        let groups = grouped(jobs, self.shared.is_cluster);
+        let mut commands = redis::pipe();
+        let mut replies_before = 0;
+        for group in &groups {
+            replies_before += usize::from(group[0].detour.is_some());
+            self.write(&mut commands, group);
+        }
+        let count = groups.len() + replies_before;
+        let sent = self.link.send(&commands, count).await;
+        let mut again = Vec::new();
+        let mut replies = match sent {
+            Ok(replies) => replies.into_iter(),
+            Err(error) => {
+                self.finished.is_broken |= !matches!(error, StoreError::Timeout { .. });
+                for job in groups.into_iter().flatten() {
+                    self.fail(job, &error);
+                }
+                return again;
+            }
+        };
+        for group in groups {
+            if group[0].detour.is_some() {
+                replies.next();
+            }
+            let reply = replies.next().unwrap_or(Value::Nil);
+            again.extend(self.answer(group, reply).await);
+        }
+        again
+    }
+
+    fn write(&self, commands: &mut redis::Pipeline, group: &[Job]) {
+        let Some(first) = group.first() else { return };
+        if first.detour.is_some() {
+            commands.cmd("ASKING");
+        }
+        let mark = self.shared.mark(first.name.slot);
+        let knew = self.shared.knew(first.name.slot);
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(first.form.algorithm.hash()).arg(group.len() + 1).arg(mark);
+        for job in group {
+            command.arg(&job.name.text);
+        }
+        first.form.write_head(&mut command, &self.link.process, knew);
+        for job in group {
+            let around = job.around.unwrap_or_else(|| self.shared.wall());
+            job.form.write_ask(&mut command, &job.ask, around);
+        }
+        commands.add_command(command);
+    }
+
+    /// A link that broke may have done its work before or not.
+    fn fail(&mut self, job: Job, error: &StoreError) {
+        let is_worth_it = self.finished.is_broken && job.is_repeatable();
+        match is_worth_it {
+            true => self.finished.back.extend(job.again(error.clone())),
+            false => job.answer(Err(error.clone())),
+        }
+    }
+
+    async fn answer(&mut self, group: Vec<Job>, reply: Value) -> Vec<Job> {
+        let error = match reply {
+            Value::ServerError(error) => error,
+            reply => return self.read(group, reply),
+        };
+        match error.kind() {
+            Some(ServerErrorKind::NoScript) => {
+                let Some(algorithm) = group.first().map(|job| job.form.algorithm) else {
+                    return group;
+                };
+                match self.link.load(algorithm).await {
+                    Ok(()) => return group,
+                    Err(error) => group.into_iter().for_each(|job| job.answer(Err(error.clone()))),
+                }
+            }
+            Some(ServerErrorKind::Moved | ServerErrorKind::TryAgain | ServerErrorKind::Ask) => {
+                self.redirect(group, &error);
+            }
+            kind => {
+                self.finished.is_broken |=
+                    matches!(kind, Some(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown));
+                for job in group {
+                    let error = failure::of_reply(&error, &self.shared.mark(job.name.slot));
+                    job.answer(Err(error));
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    /// Nothing was done here: the answer is elsewhere.
+    fn redirect(&mut self, group: Vec<Job>, error: &ServerError) {
+        let is_detour = error.kind() == Some(ServerErrorKind::Ask);
+        self.finished.has_moved |= error.kind() == Some(ServerErrorKind::Moved);
+        // "3999 127.0.0.1:6381"
+        let to = error.details().and_then(|details| details.split_whitespace().nth(1));
+        for mut job in group {
+            job.detour = to.filter(|_| is_detour).map(str::to_owned);
+            self.finished.back.extend(job.again(failure::of_reply(error, "")));
+        }
+    }
+
+    fn read(&self, group: Vec<Job>, reply: Value) -> Vec<Job> {
+        let mut again = Vec::new();
+        let Some(answers) = Answers::read(reply, group.len()) else {
+            let reason = "a script's answer makes no sense".to_owned();
+            let error = StoreError::Refused { reason };
+            group.into_iter().for_each(|job| job.answer(Err(error.clone())));
+            return again;
+        };
+        let (now, epoch) = (answers.now, answers.epoch);
+        if let Some(first) = group.first() {
+            self.shared.learn(first.name.slot, now, epoch);
+        }
+        for (mut job, value) in group.into_iter().zip(answers.each()) {
+            match answer::read(&value, epoch, &job.ask, &job.name.text) {
+                Answer::Said(answer) => job.answer(answer),
+                Answer::OtherWindow => {
+                    job.around = Some(now);
+                    again.push(job);
+                }
+            }
+        }
+        again
+    }
+}
+
+/// Those that one call can ask about: of one budget, and in a Cluster in one slot. Their order among
+/// each other stays.
+fn grouped(jobs: Vec<Job>, is_cluster: bool) -> Vec<Vec<Job>> {
+    let mut groups: Vec<Vec<Job>> = Vec::new();
+    for job in jobs {
+        let belongs = |group: &&mut Vec<Job>| {
+            let first = &group[0];
+            group.len() < MOST_IN_A_CALL
+                && Arc::ptr_eq(&first.form, &job.form)
+                && first.detour == job.detour
+                && (!is_cluster || first.name.slot == job.name.slot)
+        };
+        // From the latest on: where one is full, those after it are newer.
+        match groups.iter_mut().rev().find(belongs) {
+            Some(group) => group.push(job),
+            None => groups.push(vec![job]),
+        }
+    }
+    groups
+}
+
+impl Shared {
+    fn mark(&self, slot: u16) -> String {
+        match self.is_cluster {
+            true => name::mark_of(slot),
+            false => name::MARK.into(),
+        }
+    }
+
+    fn wall(&self) -> Wall {
+        let ours = self.clock.wall().as_unix_nanos();
+        Wall::from_unix_nanos(ours.saturating_add_signed(self.ahead()))
+    }
+}
+
+/// A script holds up everybody else, so it is not given more at once.
+const MOST_IN_A_CALL: usize = 64;

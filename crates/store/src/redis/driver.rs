@@ -1,0 +1,328 @@
+//! The task that owns all links: it takes questions from everybody, and sends what has gathered.
+//!
+//! It never waits for the network itself. Connecting, asking where slots lie and asking questions are
+//! tasks, whose ends are events. Questions for a server with enough under way gather until one of
+//! those ends: the slower the server, the more go at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tollgate_core::Wall;
+use tollgate_local::Clock;
+
+use crate::error::StoreError;
+use crate::redis::answer;
+use crate::redis::batch::{self, Finished};
+use crate::redis::job::Job;
+use crate::redis::link::Link;
+use crate::redis::name::SLOTS;
+use crate::redis::route::{PRIMARY, Route, Slots};
+
+/// What the driver, its tasks and those who ask all know.
+pub(super) struct Shared {
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) is_cluster: bool,
+    /// Nanoseconds by which the store's clock is ahead of ours.
+    ahead: AtomicI64,
+    /// The latest memory.
+    epoch: AtomicU64,
+    /// A bit for each slot whose mark was seen; the first one for all, without slots.
+    seen: Box<[AtomicU64]>,
+}
+
+impl Shared {
+    pub(super) fn new(clock: Arc<dyn Clock>, is_cluster: bool) -> Self {
+        let seen = (0..SLOTS / 64).map(|_| AtomicU64::new(0)).collect();
+        Self { clock, is_cluster, ahead: AtomicI64::new(0), epoch: AtomicU64::new(0), seen }
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn ahead(&self) -> i64 {
+        self.ahead.load(Ordering::Relaxed)
+    }
+
+    /// Whether this process has seen a memory there: if there is none now, it was lost.
+    pub(super) fn knew(&self, slot: u16) -> bool {
+        let (word, bit) = self.bit_of(slot);
+        self.seen[word].load(Ordering::Relaxed) & bit != 0
+    }
+
+    pub(super) fn learn(&self, slot: u16, now: Wall, epoch: u64) {
+        let (word, bit) = self.bit_of(slot);
+        self.seen[word].fetch_or(bit, Ordering::Relaxed);
+        self.epoch.fetch_max(epoch, Ordering::Relaxed);
+        self.learn_time(now);
+    }
+
+    pub(super) fn learn_time(&self, now: Wall) {
+        let ours = self.clock.wall().as_unix_nanos();
+        // Both end in 2262, within what an i64 holds.
+        let ahead = now.as_unix_nanos() as i64 - ours as i64;
+        self.ahead.store(ahead, Ordering::Relaxed);
+    }
+
+    const fn bit_of(&self, slot: u16) -> (usize, u64) {
+        let slot = if self.is_cluster { slot % SLOTS } else { 0 };
+        (slot as usize / 64, 1 << (slot % 64))
+    }
+}
+
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are questions")]
+pub(super) enum Message {
+    Ask(Job),
+    /// What time is it?
+    Ping(oneshot::Sender<Result<Wall, StoreError>>),
+}
+
+enum Event {
+    Done { node: String, finished: Finished },
+    Linked { node: String, link: Result<Link, StoreError> },
+    Slots(Result<Slots, StoreError>),
+    Pinged,
+}
+
+/// What is going on with one server.
+#[derive(Default)]
+struct Server {
+    link: Option<Link>,
+    is_linking: bool,
+    /// Batches that are not answered yet.
+    under_way: usize,
+    jobs: Vec<Job>,
+    pings: Vec<oneshot::Sender<Result<Wall, StoreError>>>,
+}
+
+pub(super) struct Driver {
+    shared: Arc<Shared>,
+    route: Arc<Route>,
+    servers: BTreeMap<String, Server>,
+    slots: Slots,
+    is_asking_for_slots: bool,
+    /// Jobs that wait for the slots.
+    lost: Vec<Job>,
+    lost_pings: Vec<oneshot::Sender<Result<Wall, StoreError>>>,
+    tasks: JoinSet<Event>,
+}
+
+impl Driver {
+    pub(super) fn new(route: Route, shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            route: Arc::new(route),
+            servers: BTreeMap::new(),
+            slots: Slots::default(),
+            is_asking_for_slots: false,
+            lost: Vec::new(),
+            lost_pings: Vec::new(),
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// Ends when nobody can ask any more.
+    pub(super) async fn run(mut self, mut messages: mpsc::UnboundedReceiver<Message>) {
+        let mut buffer = Vec::new();
+        loop {
+            tokio::select! {
+                count = messages.recv_many(&mut buffer, MOST_AT_ONCE) => {
+                    if count == 0 {
+                        return;
+                    }
+                    for message in buffer.drain(..) {
+                        match message {
+                            Message::Ask(job) => self.place(job),
+                            Message::Ping(reply) => self.place_ping(reply),
+                        }
+                    }
+                }
+                Some(event) = self.tasks.join_next(), if !self.tasks.is_empty() => {
+                    if let Ok(event) = event {
+                        self.on_event(event);
+                    }
+                }
+            }
+            self.send_all();
+        }
+    }
+
+    /// Puts a job where it belongs.
+    fn place(&mut self, job: Job) {
+        let node = match &job.detour {
+            Some(node) => Some(node.clone()),
+            None if self.shared.is_cluster => self.slots.node_of(job.name.slot),
+            None => Some(PRIMARY.to_owned()),
+        };
+        match node {
+            Some(node) => self.servers.entry(node).or_default().jobs.push(job),
+            None => self.lost.push(job),
+        }
+    }
+
+    fn place_ping(&mut self, reply: oneshot::Sender<Result<Wall, StoreError>>) {
+        let node = match self.shared.is_cluster {
+            true => self.slots.any_node(),
+            false => Some(PRIMARY.to_owned()),
+        };
+        match node {
+            Some(node) => self.servers.entry(node).or_default().pings.push(reply),
+            None => self.lost_pings.push(reply),
+        }
+    }
+
+    fn send_all(&mut self) {
+        if !(self.lost.is_empty() && self.lost_pings.is_empty()) {
+            self.ask_for_slots();
+        }
+        let servers = self.servers.iter_mut();
+        for (node, server) in servers.filter(|(_, server)| server.has_work()) {
+            let Some(link) = &server.link else {
+                if !server.is_linking {
+                    server.is_linking = true;
+                    let (route, node) = (Arc::clone(&self.route), node.clone());
+                    self.tasks.spawn(async move {
+                        let link = route.link(&node).await;
+                        Event::Linked { node, link }
+                    });
+                }
+                continue;
+            };
+            for reply in server.pings.drain(..) {
+                self.tasks.spawn(ping(link.clone(), reply, Arc::clone(&self.shared)));
+            }
+            if server.under_way < MOST_UNDER_WAY {
+                let mut jobs = std::mem::take(&mut server.jobs);
+                jobs.retain(|job| !job.is_forsaken());
+                if jobs.len() > MOST_AT_ONCE {
+                    server.jobs = jobs.split_off(MOST_AT_ONCE);
+                }
+                if jobs.is_empty() {
+                    continue;
+                }
+                server.under_way += 1;
+                let (link, shared, node) = (link.clone(), Arc::clone(&self.shared), node.clone());
+                self.tasks.spawn(async move {
+                    let finished = batch::run(link, jobs, shared).await;
+                    Event::Done { node, finished }
+                });
+            }
+        }
+    }
+
+    fn ask_for_slots(&mut self) {
+        if self.is_asking_for_slots {
+            return;
+        }
+        self.is_asking_for_slots = true;
+        let known: BTreeSet<String> = self.slots.nodes();
+        let route = Arc::clone(&self.route);
+        self.tasks.spawn(async move { Event::Slots(route.slots(known).await) });
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Done { node, finished } => self.on_done(node, finished),
+            Event::Linked { node, link } => self.on_linked(node, link),
+            Event::Slots(slots) => self.on_slots(slots),
+            Event::Pinged => {}
+        }
+    }
+
+    fn on_done(&mut self, node: String, finished: Finished) {
+        let server = self.servers.entry(node).or_default();
+        server.under_way = server.under_way.saturating_sub(1);
+        if finished.is_broken {
+            server.link = None;
+        }
+        if finished.has_moved || (finished.is_broken && self.shared.is_cluster) {
+            self.slots = Slots { ranges: Vec::new(), ..std::mem::take(&mut self.slots) };
+        }
+        for job in finished.back {
+            self.place(job);
+        }
+    }
+
+    fn on_linked(&mut self, node: String, link: Result<Link, StoreError>) {
+        let server = self.servers.entry(node.clone()).or_default();
+        server.is_linking = false;
+        match link {
+            Ok(link) => server.link = Some(link),
+            Err(error) => {
+                for job in server.jobs.drain(..) {
+                    job.answer(Err(error.clone()));
+                }
+                for reply in server.pings.drain(..) {
+                    let _ = reply.send(Err(error.clone()));
+                }
+                // Whoever is not there may have been replaced.
+                if self.shared.is_cluster {
+                    self.servers.remove(&node);
+                    self.slots = Slots { ranges: Vec::new(), ..std::mem::take(&mut self.slots) };
+                }
+            }
+        }
+    }
+
+    fn on_slots(&mut self, slots: Result<Slots, StoreError>) {
+        self.is_asking_for_slots = false;
+        let (jobs, pings) = (std::mem::take(&mut self.lost), std::mem::take(&mut self.lost_pings));
+        match slots {
+            Ok(slots) => {
+                self.slots = slots;
+                for job in jobs {
+                    // A slot that nobody has would be asked for again and again.
+                    match self.slots.node_of(job.name.slot) {
+                        Some(_) => self.place(job),
+                        None => {
+                            let reason = format!("nobody serves slot {}", job.name.slot);
+                            job.answer(Err(StoreError::ClusterDown { reason }));
+                        }
+                    }
+                }
+                pings.into_iter().for_each(|reply| self.place_ping(reply));
+            }
+            Err(error) => {
+                jobs.into_iter().for_each(|job| job.answer(Err(error.clone())));
+                for reply in pings {
+                    let _ = reply.send(Err(error.clone()));
+                }
+            }
+        }
+    }
+}
+
+impl Server {
+    const fn has_work(&self) -> bool {
+        !self.jobs.is_empty() || !self.pings.is_empty()
+    }
+}
+
+async fn ping(
+    link: Link,
+    reply: oneshot::Sender<Result<Wall, StoreError>>,
+    shared: Arc<Shared>,
+) -> Event {
+    let mut time = redis::pipe();
+    time.cmd("TIME");
+    let answer = link.send(&time, 1).await.and_then(|replies| {
+        let nonsense = || StoreError::Refused { reason: format!("TIME is {replies:?}") };
+        let Some(redis::Value::Array(parts)) = replies.first() else { return Err(nonsense()) };
+        let part = |at: usize| parts.get(at).and_then(answer::whole).ok_or_else(nonsense);
+        Ok(answer::wall(part(0)?.saturating_mul(1_000_000).saturating_add(part(1)?)))
+    });
+    if let Ok(now) = answer {
+        shared.learn_time(now);
+    }
+    let _ = reply.send(answer);
+    Event::Pinged
+}
+
+/// Batches that one server works at: while one is on its way the other is worked on.
+const MOST_UNDER_WAY: usize = 2;
+
+/// Questions in one batch.
+const MOST_AT_ONCE: usize = 512;

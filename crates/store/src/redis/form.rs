@@ -1,0 +1,196 @@
+//! From questions to the arguments of a script.
+
+use std::time::Duration;
+
+use redis::Cmd;
+use tollgate_core::lease::Exchange;
+use tollgate_core::{Phase, Plan, Tick, Wall};
+
+use crate::ask::Ask;
+use crate::budget::{Budget, Kind};
+use crate::error::StoreError;
+use crate::redis::name::Names;
+use crate::redis::script::Algorithm;
+
+/// What all questions about a budget have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Form {
+    pub(super) algorithm: Algorithm,
+    pub(super) names: Names,
+    /// Arguments between those about the memory and the questions.
+    head: Vec<String>,
+    plan: Option<Plan>,
+}
+
+impl Form {
+    /// `None` if there is nothing to ask: there is no limit.
+    pub(crate) fn of(budget: &Budget) -> Result<Option<Self>, StoreError> {
+        let (algorithm, plan) = match budget.kind() {
+            Kind::Unlimited => return Ok(None),
+            Kind::Log(_) => (Algorithm::Log, None),
+            Kind::Lent(lender) => match lender.machine().map(|machine| machine.plan()) {
+                None => (Algorithm::Permits, None),
+                Some(Plan::Unlimited) => return Ok(None),
+                Some(plan @ (Plan::Bucket { .. } | Plan::Shape { .. })) => {
+                    (Algorithm::Bucket, Some(plan))
+                }
+                Some(plan @ Plan::Window { .. }) => (Algorithm::Window, Some(plan)),
+                Some(plan @ Plan::Sliding { limit, length, .. }) => {
+                    // The products of both are told in seconds, and have to be exact.
+                    if limit.saturating_mul(length.div_ceil(BILLION)) >= EXACT {
+                        let reason = "it counts too many in too long a window for Redis";
+                        return Err(StoreError::Unsupported { limit: budget.to_string(), reason });
+                    }
+                    (Algorithm::Sliding, Some(plan))
+                }
+            },
+        };
+        let mut head = vec![millis(kept_for(budget, plan)).to_string(), budget.to_string()];
+        head.extend(terms(budget, algorithm));
+        head.extend(numbers(budget, plan));
+        Ok(Some(Self { algorithm, names: Names::of(budget), head, plan }))
+    }
+
+    /// Begins a command: all but the keys' questions.
+    pub(super) fn write_head(&self, command: &mut Cmd, process: &str, knew: bool) {
+        command.arg(process).arg(u8::from(knew));
+        for argument in &self.head {
+            command.arg(argument);
+        }
+    }
+
+    /// Adds a question. `around` is about the time of the store's clock.
+    pub(super) fn write_ask(&self, command: &mut Cmd, ask: &Ask, around: Wall) {
+        let exchange = ask.exchange();
+        if self.algorithm != Algorithm::Log {
+            write_exchange(command, exchange);
+        } else {
+            command.arg(clamped(exchange.cost));
+        }
+        match self.plan {
+            Some(
+                Plan::Bucket { per_nano, interval, tokens }
+                | Plan::Shape { per_nano, interval, tokens },
+            ) => match exchange.cost <= tokens {
+                true => {
+                    let (seconds, grains) = parts(exchange.cost * interval, BILLION * per_nano);
+                    command.arg(seconds).arg(grains);
+                }
+                false => {
+                    command.arg(-1).arg(0);
+                }
+            },
+            Some(Plan::Window { .. } | Plan::Sliding { .. }) => {
+                for moment in windows(ask.budget(), around, ask.phase()) {
+                    let (seconds, nanos) = parts(moment, BILLION);
+                    command.arg(seconds).arg(nanos);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn write_exchange(command: &mut Cmd, exchange: &Exchange) {
+    if exchange.sequence == 0 {
+        command.arg("").arg(clamped(exchange.cost));
+        return;
+    }
+    let node = format!("{:x}.{:x}", exchange.node.number, exchange.node.incarnation);
+    command.arg(node).arg(clamped(exchange.cost)).arg(exchange.sequence);
+    match exchange.lease {
+        Some(lease) => command.arg(lease.epoch.min(EXACT)).arg(lease.began.min(EXACT)),
+        None => command.arg(-1).arg(-1),
+    };
+    for sum in [exchange.used, exchange.returned, exchange.want, exchange.least] {
+        command.arg(clamped(sum));
+    }
+}
+
+/// The begin of the window around a time, its end, and the end of the next, since 1970.
+fn windows(budget: &Budget, around: Wall, phase: Phase) -> [u64; 3] {
+    let window = |at: Tick| match budget.kind() {
+        Kind::Lent(lender) => lender.machine().and_then(|machine| machine.window(at, phase)),
+        Kind::Log(_) | Kind::Unlimited => None,
+    };
+    let now = budget.tick_at(around).unwrap_or(Tick::ZERO);
+    let (begin, middle) = window(now).unwrap_or((now, now));
+    let (_, end) = window(middle).unwrap_or((middle, middle));
+    [begin, middle, end].map(|tick| budget.unix_nanos(tick))
+}
+
+/// The terms of lending: for how long, and how far away. Less than nothing if nothing is lent. A log
+/// has none.
+fn terms(budget: &Budget, algorithm: Algorithm) -> Vec<String> {
+    let pair = |span: Duration| [span.as_secs().to_string(), span.subsec_nanos().to_string()];
+    match budget.terms() {
+        _ if algorithm == Algorithm::Log => Vec::new(),
+        Some(terms) => [pair(terms.hold()), pair(terms.round_trip())].concat(),
+        None => ["-1", "0", "0", "0"].map(String::from).to_vec(),
+    }
+}
+
+/// The numbers of the algorithm.
+fn numbers(budget: &Budget, plan: Option<Plan>) -> Vec<String> {
+    let is_short = u64::from(budget.period() <= SHORT_WINDOW);
+    let numbers = match plan {
+        Some(
+            Plan::Bucket { per_nano, interval, tokens }
+            | Plan::Shape { per_nano, interval, tokens },
+        ) => {
+            let pair = |grains| parts(grains, BILLION * per_nano);
+            let ((one_s, one_g), (all_s, all_g)) = (pair(interval), pair(tokens * interval));
+            vec![per_nano, tokens, one_s, one_g, all_s, all_g]
+        }
+        Some(Plan::Window { limit }) => vec![limit, is_short],
+        Some(Plan::Sliding { limit, length, rounding }) => {
+            let (seconds, nanos) = parts(length, BILLION);
+            vec![limit, is_short, seconds, nanos, rounding]
+        }
+        Some(Plan::Unlimited) | None => match budget.kind() {
+            Kind::Lent(lender) => vec![lender.permits().map_or(0, |max| max.get().into())],
+            Kind::Log(rule) => vec![rule.limit(), rule.window().as_micros() as u64],
+            Kind::Unlimited => Vec::new(),
+        },
+    };
+    numbers.iter().map(u64::to_string).collect()
+}
+
+/// How long a key is kept after it was last written: twice what it takes until it has its whole
+/// budget back, and what its leases need.
+fn kept_for(budget: &Budget, plan: Option<Plan>) -> Duration {
+    let full = match plan {
+        Some(
+            Plan::Bucket { per_nano, interval, tokens }
+            | Plan::Shape { per_nano, interval, tokens },
+        ) => Duration::from_nanos((tokens * interval).div_ceil(per_nano)),
+        _ => budget.period(),
+    };
+    let hold = budget.terms().map_or(Duration::ZERO, |terms| terms.hold());
+    (full + hold + Duration::from_secs(1)) * 2
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+const fn parts(all: u64, base: u64) -> (u64, u64) {
+    (all / base, all % base)
+}
+
+/// More than any limit allows is as good as any more.
+fn clamped(count: u64) -> u64 {
+    count.min(MOST)
+}
+
+pub(super) const BILLION: u64 = 1_000_000_000;
+
+/// More than there is of anything, and few enough for sums to be exact.
+const MOST: u64 = 1 << 50;
+
+/// Numbers up to here are exact in Lua.
+pub(super) const EXACT: u64 = 1 << 53;
+
+/// A window up to this length is taken for spent after every loss of memory, however little was
+/// lost. Of longer ones it counts whether anything was kept.
+const SHORT_WINDOW: Duration = Duration::from_secs(60);

@@ -1,0 +1,92 @@
+//! One question on its way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::oneshot;
+use tollgate_core::Wall;
+use tollgate_core::lease::Grant;
+
+use crate::ask::Ask;
+use crate::error::StoreError;
+use crate::redis::form::Form;
+use crate::redis::name::Name;
+
+/// A question, and who waits for its answer.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) ask: Ask,
+    pub(super) form: Arc<Form>,
+    pub(super) name: Name,
+    /// The time of the store's clock, when it was found to be another than was thought.
+    pub(super) around: Option<Wall>,
+    /// Where it goes next although it does not belong there yet: the slot is being moved.
+    pub(super) detour: Option<String>,
+    attempts: u8,
+    reply: oneshot::Sender<Result<Grant, StoreError>>,
+    _seat: Seat,
+}
+
+impl Job {
+    pub(super) fn new(
+        ask: Ask,
+        form: Arc<Form>,
+        seat: Seat,
+    ) -> (Self, oneshot::Receiver<Result<Grant, StoreError>>) {
+        let name = form.names.key(ask.key());
+        let (reply, answer) = oneshot::channel();
+        let (around, detour, attempts) = (None, None, 0);
+        (Self { ask, form, name, around, detour, attempts, reply, _seat: seat }, answer)
+    }
+
+    pub(super) fn answer(self, answer: Result<Grant, StoreError>) {
+        // Whoever asked may have given up.
+        let _ = self.reply.send(answer);
+    }
+
+    /// Whether nobody waits any more.
+    pub(super) fn is_forsaken(&self) -> bool {
+        self.reply.is_closed()
+    }
+
+    /// The job, to be tried once more; if it was tried often enough, it is answered.
+    pub(super) fn again(mut self, error: StoreError) -> Option<Self> {
+        self.attempts += 1;
+        if self.attempts < MOST_ATTEMPTS {
+            return Some(self);
+        }
+        self.answer(Err(error));
+        None
+    }
+
+    /// Whether it does no harm to send it twice.
+    pub(super) const fn is_repeatable(&self) -> bool {
+        self.ask.exchange().sequence > 0
+    }
+}
+
+/// One of so many that may be under way.
+#[derive(Debug)]
+pub(super) struct Seat(Arc<AtomicUsize>);
+
+impl Seat {
+    /// A seat, if not all are taken.
+    pub(super) fn take(taken: &Arc<AtomicUsize>, most: usize) -> Result<Self, StoreError> {
+        // Nothing else is read by whoever sees the number: it only has to be right.
+        let before = taken.fetch_add(1, Ordering::Relaxed);
+        let seat = Self(Arc::clone(taken));
+        match before < most {
+            true => Ok(seat),
+            false => Err(StoreError::Busy { under_way: before }),
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Redirections follow each other while slots move or a replica takes over.
+const MOST_ATTEMPTS: u8 = 6;

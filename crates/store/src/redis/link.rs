@@ -1,0 +1,153 @@
+//! A connection to one server, and what is known of the process at its other end.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, ConnectionInfo, Pipeline, TlsCertificates, Value};
+use tokio::time::timeout;
+
+use crate::error::StoreError;
+use crate::redis::answer::text;
+use crate::redis::config::RedisConfig;
+use crate::redis::failure;
+use crate::redis::script::Algorithm;
+
+/// A connection that many questions share. It ends with the process at its other end, so whatever is
+/// said on it is said to the process that it was made to.
+#[derive(Clone)]
+pub(super) struct Link {
+    connection: MultiplexedConnection,
+    pub(super) address: String,
+    /// The name of the process: another one after every start.
+    pub(super) process: String,
+    patience: Duration,
+}
+
+impl Link {
+    /// Connects to a server that keeps books: it has to take writes, and our scripts.
+    pub(super) async fn to_server(
+        info: ConnectionInfo,
+        config: &RedisConfig,
+        may_redirect: bool,
+    ) -> Result<Self, StoreError> {
+        let mut link = Self::to_anybody(info, config).await?;
+        let mut first = redis::pipe();
+        first.cmd("INFO").arg("server").cmd("INFO").arg("replication");
+        for algorithm in Algorithm::ALL {
+            first.cmd("SCRIPT").arg("LOAD").arg(algorithm.source());
+        }
+        let replies = timeout(
+            config.connect_timeout,
+            link.connection.send_packed_commands(&first, 0, 2 + Algorithm::ALL.len()),
+        )
+        .await
+        .map_err(|_| StoreError::Timeout { after: config.connect_timeout })?
+        .map_err(|error| failure::of_client(&error, &link.address, config.connect_timeout))?;
+        for reply in &replies {
+            if let Value::ServerError(error) = reply {
+                return Err(failure::of_reply(error, ""));
+            }
+        }
+        let server = replies.first().map(text).unwrap_or_default();
+        let replication = replies.get(1).map(text).unwrap_or_default();
+        refuse_old(&server)?;
+        if !may_redirect && field(&replication, "role") == Some("slave") {
+            let reason = format!("{} is a replica", link.address);
+            return Err(StoreError::ReadOnly { reason });
+        }
+        let reason = "INFO names no run_id".to_owned();
+        link.process = field(&server, "run_id").ok_or(StoreError::Refused { reason })?.to_owned();
+        Ok(link)
+    }
+
+    /// Connects to whoever is there: a Sentinel, or somebody who knows the way in a Cluster.
+    pub(super) async fn to_anybody(
+        info: ConnectionInfo,
+        config: &RedisConfig,
+    ) -> Result<Self, StoreError> {
+        let address = info.addr().to_string();
+        let patience = config.connect_timeout;
+        let unreachable = |error: redis::RedisError| failure::of_client(&error, &address, patience);
+        let client = match &config.root_certificate {
+            Some(root) => {
+                let certificates =
+                    TlsCertificates { client_tls: None, root_cert: Some(root.clone()) };
+                Client::build_with_tls(info, certificates)
+            }
+            None => Client::open(info),
+        };
+        let client = client.map_err(unreachable)?;
+        let settings = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(patience))
+            .set_response_timeout(None);
+        // The client has a limit of its own; it was seen to hang all the same.
+        let connection = client.get_multiplexed_async_connection_with_config(&settings);
+        let connection = timeout(patience, connection)
+            .await
+            .map_err(|_| StoreError::Timeout { after: patience })?
+            .map_err(unreachable)?;
+        Ok(Self { connection, address, process: String::new(), patience: config.timeout })
+    }
+
+    /// Sends commands and waits for as many replies, each by itself good or bad.
+    pub(super) async fn send(
+        &self,
+        commands: &Pipeline,
+        count: usize,
+    ) -> Result<Vec<Value>, StoreError> {
+        let mut connection = self.connection.clone();
+        let replies = connection.send_packed_commands(commands, 0, count);
+        let replies = timeout(self.patience, replies)
+            .await
+            .map_err(|_| StoreError::Timeout { after: self.patience })?
+            .map_err(|error| failure::of_client(&error, &self.address, self.patience))?;
+        match replies.len() == count {
+            true => Ok(replies),
+            false => Err(StoreError::Refused { reason: "too few replies".into() }),
+        }
+    }
+
+    /// Loads a script again that somebody has flushed.
+    pub(super) async fn load(&self, algorithm: Algorithm) -> Result<(), StoreError> {
+        let mut load = redis::pipe();
+        load.cmd("SCRIPT").arg("LOAD").arg(algorithm.source());
+        match self.send(&load, 1).await?.first() {
+            Some(Value::ServerError(error)) => Err(failure::of_reply(error, "")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The value of a line of INFO.
+fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+fn refuse_old(server: &str) -> Result<(), StoreError> {
+    let version = field(server, "redis_version").unwrap_or("of an unknown version");
+    let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    match major {
+        Some(major) if major >= LEAST_MAJOR => Ok(()),
+        _ => Err(StoreError::Version { found: format!("Redis {version}"), least: LEAST }),
+    }
+}
+
+/// Before, the time of the clock and a write did not go together in a script.
+const LEAST_MAJOR: u32 = 6;
+const LEAST: &str = "6.0";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_servers_are_refused_by_name() {
+        let info = |version: &str| format!("# Server\r\nredis_version:{version}\r\nrun_id:abc\r\n");
+        assert_eq!(refuse_old(&info("7.0.15")), Ok(()));
+        assert_eq!(refuse_old(&info("6.0.0")), Ok(()));
+        let old = refuse_old(&info("5.0.14")).unwrap_err();
+        assert!(old.to_string().contains("Redis 5.0.14"), "{old}");
+        assert!(refuse_old("").is_err());
+        assert_eq!(field(&info("7"), "run_id"), Some("abc"));
+    }
+}

@@ -1,0 +1,320 @@
+-- The books of one key, and how they are lent from: `Account` and `Lender` of the core in Lua.
+--
+-- A budget is a table of what differs between algorithms:
+--   fields               the names of its numbers in the key's hash
+--   read(account)        its arguments of a question
+--   open(account, lost)  the numbers of a key that is not known, or of another memory
+--   settle(account)      lets time pass up to account.at; false if the question names other windows
+--   hold_down(account, s, ns)
+--   spend(account, cost) whether it was spent
+--   left(account), take(account, tokens), give(account, tokens)
+--   window_end(account)  a time, or nothing
+--   reusable             whether what was used is still lent: permits
+
+-- Terms of lending. Without a hold nothing is lent.
+local hold_s, hold_ns, trip_s, trip_ns = number(), number(), number(), number()
+local is_lent = hold_s >= 0
+local MOST_LEASES, STRICT_MEMORY = 256, 1
+
+-- A lease is a field of the hash, its numbers in this order.
+local SEQUENCE, BEGAN, GRANTED, USED, RETURNED = 1, 2, 3, 4, 5
+local UNTIL_S, UNTIL_NS, OVER, FORGOTTEN_S, FORGOTTEN_NS, HUNGRY = 6, 7, 8, 9, 10, 11
+-- The answer to the node's latest exchange.
+local AT, FIRST, SECOND, COST, LENT, ESCROW, TOKENS = 12, 13, 14, 15, 16, 17, 18
+local LEASE_NUMBERS = 18
+
+local function new_lease(sequence, began)
+    local lease = { sequence, began }
+    for index = 3, LEASE_NUMBERS do lease[index] = 0 end
+    return lease
+end
+
+local function read_lease(line)
+    local lease, index = {}, 0
+    for word in string.gmatch(line, '%S+') do
+        index = index + 1
+        lease[index] = tonumber(word)
+    end
+    return lease
+end
+
+local LEASE_FORMAT = string.sub(string.rep('%.0f ', LEASE_NUMBERS), 1, -2)
+
+local function out(lease)
+    return lease[GRANTED] - lease[USED] - lease[RETURNED]
+end
+
+-- When something happens to a lease next, in microseconds, rounded up: the clock knows no others.
+local function next_of(lease)
+    local s, ns = lease[UNTIL_S], lease[UNTIL_NS]
+    if lease[OVER] == 1 then s, ns = lease[FORGOTTEN_S], lease[FORGOTTEN_NS] end
+    return s * MILLION + math.ceil(ns / 1000)
+end
+
+local function keep_lease(account, node, lease)
+    account.changed[node] = lease
+end
+
+local function is_number_list(found, from)
+    for index = from, #found do
+        if not tonumber(found[index]) then return false end
+    end
+    return true
+end
+
+-- The account under a key, or why there is none.
+local COMMON = { 'v', 'epoch', 'at', 'escrow', 'hungry', 'leases', 'due' }
+local function load(key, budget)
+    local names = budget.all_fields
+    local found = redis.pcall('HMGET', key, unpack(names))
+    if found.err then return nil, found.err end
+    local account = { key = key, changed = {}, is_changed = false }
+    local is_known = found[1] == '1'
+    if found[1] and not is_known then return nil, 'another version' end
+    if not is_known and redis.call('EXISTS', key) == 1 then return nil, 'another hash' end
+    if is_known and not is_number_list(found, 2) then return nil, 'no number' end
+    if is_known then
+        account.epoch, account.at = tonumber(found[2]), max(tonumber(found[3]), NOW)
+        account.escrow, account.hungry = tonumber(found[4]), tonumber(found[5])
+        account.leases, account.due = tonumber(found[6]), tonumber(found[7])
+        for index, name in ipairs(budget.fields) do
+            account[name] = tonumber(found[index + #COMMON])
+        end
+    else
+        for _, name in ipairs(budget.fields) do account[name] = 0 end
+    end
+    account.s, account.ns = split(account.at or NOW)
+    if account.epoch ~= EPOCH then
+        -- Leases of another memory are over, and what they were counts as used.
+        if is_known and account.leases > 0 then account.is_stale = true end
+        account.epoch, account.at = EPOCH, account.at or NOW
+        account.escrow, account.hungry, account.leases, account.due = 0, 0, 0, 0
+        budget.open(account, LOST, is_known)
+    end
+    return account
+end
+
+local function all_leases(account)
+    local leases = {}
+    local all = account.is_stale and {} or redis.call('HGETALL', account.key)
+    for index = 1, #all, 2 do
+        if string.sub(all[index], 1, 6) == 'lease ' then
+            leases[all[index]] = read_lease(all[index + 1])
+        end
+    end
+    for node, lease in pairs(account.changed) do leases[node] = lease or nil end
+    return leases
+end
+
+-- Lets time pass: leases end, each at its moment, and the balance has grown as far as it could
+-- beside them.
+local function advance(account, budget)
+    if account.leases > 0 and account.due <= account.at then
+        local leases, ending = all_leases(account), {}
+        for node, lease in pairs(leases) do
+            if lease[OVER] == 0 and next_of(lease) <= account.at then
+                ending[#ending + 1] = node
+            end
+        end
+        table.sort(ending, function(one, other)
+            one, other = leases[one], leases[other]
+            return before(one[UNTIL_S], one[UNTIL_NS], other[UNTIL_S], other[UNTIL_NS])
+        end)
+        for _, node in ipairs(ending) do
+            local lease = leases[node]
+            -- Until its very end it kept the balance down, and then it counts as used.
+            budget.hold_down(account, lease[UNTIL_S], lease[UNTIL_NS])
+            account.escrow = account.escrow - out(lease)
+            lease[USED] = lease[USED] + out(lease)
+            account.hungry = account.hungry - lease[HUNGRY]
+            lease[OVER], lease[HUNGRY] = 1, 0
+            keep_lease(account, node, lease)
+        end
+        account.due = math.huge
+        for node, lease in pairs(leases) do
+            if lease[OVER] == 1 and next_of(lease) <= account.at then
+                account.changed[node] = false
+                account.leases = account.leases - 1
+            else
+                account.due = min(account.due, next_of(lease))
+            end
+        end
+        if account.leases == 0 then account.due = 0 end
+        account.is_changed = true
+    end
+    budget.hold_down(account, account.s, account.ns)
+end
+
+local function save(account, budget)
+    if not account.is_changed then return end
+    if account.is_stale then redis.call('DEL', account.key) end
+    local sets = { 'v', 1, 'limit', limit_text, 'epoch', EPOCH, 'at', account.at, 'escrow',
+        account.escrow, 'hungry', account.hungry, 'leases', account.leases, 'due', account.due }
+    for _, name in ipairs(budget.fields) do
+        sets[#sets + 1] = name
+        sets[#sets + 1] = account[name]
+    end
+    for node, lease in pairs(account.changed) do
+        if lease then
+            sets[#sets + 1] = node
+            sets[#sets + 1] = format(LEASE_FORMAT, unpack(lease))
+        else
+            redis.call('HDEL', account.key, node)
+        end
+    end
+    redis.call('HSET', account.key, unpack(sets))
+    redis.call('PEXPIRE', account.key, ttl)
+end
+
+-- How long what is lent now is kept: no longer than its window.
+local function hold_of(account, budget)
+    if not is_lent then return 0, 0 end
+    local end_s, end_ns = budget.window_end(account)
+    if not end_s then return hold_s, hold_ns end
+    local left_s, left_ns = subtract(end_s, end_ns, account.s, account.ns, BILLION)
+    if before(left_s, left_ns, hold_s, hold_ns) then return left_s, left_ns end
+    return hold_s, hold_ns
+end
+
+-- Takes note of what a node has used and returned, as far as it holds so much. A lease that is over
+-- makes room for a new one.
+local function settle(account, budget, lease, ask)
+    if lease[OVER] == 1 then
+        for index = GRANTED, HUNGRY do lease[index] = 0 end
+        lease[BEGAN] = ask.sequence
+    end
+    if ask.lease_epoch ~= EPOCH or ask.lease_began ~= lease[BEGAN] then return end
+    if not budget.reusable then
+        local used = min(max(ask.used - lease[USED], 0), out(lease))
+        lease[USED] = lease[USED] + used
+        account.escrow = account.escrow - used
+    end
+    local returned = min(max(ask.returned - lease[RETURNED], 0), out(lease))
+    lease[RETURNED] = lease[RETURNED] + returned
+    budget.give(account, returned)
+    account.escrow = account.escrow - returned
+end
+
+-- A place for a node that has none: a free one, or that of the node that was not heard of for
+-- longest of those who hold nothing.
+local function admit(account, ask)
+    if account.leases >= MOST_LEASES then
+        local idle, idle_lease
+        for node, lease in pairs(all_leases(account)) do
+            if out(lease) == 0 and (not idle or before(lease[UNTIL_S], lease[UNTIL_NS],
+                idle_lease[UNTIL_S], idle_lease[UNTIL_NS])) then
+                idle, idle_lease = node, lease
+            end
+        end
+        if not idle then return nil end
+        account.hungry = account.hungry - idle_lease[HUNGRY]
+        account.changed[idle] = false
+        account.leases = account.leases - 1
+    end
+    account.leases = account.leases + 1
+    return new_lease(ask.sequence, ask.sequence)
+end
+
+-- Lends up to `want`, and at most the node's share of what is left.
+local function lend(account, budget, lease, want, least)
+    if not lease or not is_lent then return 0 end
+    local left = budget.left(account)
+    local s, ns = hold_of(account, budget)
+    if not before(trip_s, trip_ns, s, ns) or left < least then return 0 end
+    local others = account.hungry - lease[HUNGRY]
+    local lent = min(want, max(math.ceil(left / (others + 2)), least))
+    budget.take(account, lent)
+    account.escrow = account.escrow + lent
+    lease[GRANTED] = lease[GRANTED] + lent
+    return lent
+end
+
+-- Writes down when the lease ends, and what the node was told.
+local function remember(account, budget, lease, ask, record)
+    account.hungry = account.hungry - lease[HUNGRY]
+    lease[HUNGRY] = (ask.want > 0 or out(lease) > 0) and 1 or 0
+    account.hungry = account.hungry + lease[HUNGRY]
+    local memory_s, memory_ns = STRICT_MEMORY, 0
+    if is_lent and lease[HUNGRY] == 1 then
+        memory_s, memory_ns = add(hold_s, hold_ns, hold_s, hold_ns, BILLION)
+    end
+    local s, ns = hold_of(account, budget)
+    s, ns = add(account.s, account.ns, s, ns, BILLION)
+    lease[UNTIL_S], lease[UNTIL_NS] = s, ns
+    memory_s, memory_ns = add(account.s, account.ns, memory_s, memory_ns, BILLION)
+    lease[FORGOTTEN_S], lease[FORGOTTEN_NS] = later(memory_s, memory_ns, s, ns)
+    lease[SEQUENCE], lease[AT], lease[FIRST], lease[SECOND] =
+        ask.sequence, account.at, record[3], record[4]
+    lease[COST], lease[LENT], lease[ESCROW], lease[TOKENS] =
+        ask.cost, record[6], account.escrow, out(lease)
+    local due = next_of(lease)
+    account.due = account.leases == 1 and due or min(account.due, due)
+    keep_lease(account, ask.node, lease)
+    account.is_changed = true
+end
+
+-- What the node of a lease was told last.
+local function told(lease)
+    return { RECORD, lease[AT], lease[FIRST], lease[SECOND], lease[COST], lease[LENT],
+        lease[ESCROW], lease[BEGAN], lease[TOKENS] }
+end
+
+local function read_ask(budget)
+    local ask = { node = text(), cost = number() }
+    if ask.node ~= '' then
+        ask.node = 'lease ' .. ask.node
+        ask.sequence, ask.lease_epoch, ask.lease_began = number(), number(), number()
+        ask.used, ask.returned, ask.want, ask.least = number(), number(), number(), number()
+    else
+        ask.node = nil
+    end
+    if budget.read then budget.read(ask) end
+    return ask
+end
+
+-- The answer to one question.
+local function exchange(key, budget)
+    local ask = read_ask(budget)
+    local account, wrong = load(key, budget)
+    if not account then return { FOREIGN, wrong } end
+    if not budget.settle(account, ask) then return { OTHER_WINDOW } end
+    advance(account, budget)
+    local lease
+    if ask.node then
+        local line = not account.is_stale and account.changed[ask.node] == nil
+            and redis.call('HGET', key, ask.node)
+        lease = account.changed[ask.node] or (line and read_lease(line)) or nil
+        if lease and ask.sequence < lease[SEQUENCE] then return { OVERTAKEN } end
+        if lease and ask.sequence == lease[SEQUENCE] then return told(lease) end
+        if lease then
+            settle(account, budget, lease, ask)
+        else
+            lease = admit(account, ask)
+        end
+    end
+    local first, second = budget.state(account)
+    local record = { RECORD, account.at, first, second, ask.cost, 0, 0, -1, 0 }
+    if budget.reusable then
+        record[6] = ask.node and
+            lend(account, budget, lease, ask.want + ask.cost, max(ask.least, ask.cost)) or 0
+    else
+        if budget.spend(account, ask) then account.is_changed = true end
+        record[6] = ask.node and lend(account, budget, lease, ask.want, ask.least) or 0
+    end
+    record[7] = account.escrow
+    if lease then
+        remember(account, budget, lease, ask, record)
+        record[8], record[9] = lease[BEGAN], out(lease)
+    end
+    save(account, budget)
+    return record
+end
+
+local function answers(budget)
+    budget.all_fields = {}
+    for _, name in ipairs(COMMON) do table.insert(budget.all_fields, name) end
+    for _, name in ipairs(budget.fields) do table.insert(budget.all_fields, name) end
+    local all = { NOW, EPOCH }
+    for index = 2, #KEYS do all[index + 1] = exchange(KEYS[index], budget) end
+    return all
+end

@@ -1,0 +1,77 @@
+-- Token buckets, and leaky buckets of both kinds: the moment at which the bucket is full again.
+--
+-- Seconds, and grains: so and so many make a nanosecond, such that a token takes a whole number.
+
+local per_nano, tokens = number(), number()
+local interval_s, interval_g, capacity_s, capacity_g = number(), number(), number(), number()
+local BASE = BILLION * per_nano
+
+local bucket = { fields = { 'full', 'part' } }
+
+-- The span that the cost takes to come back. One below zero if it is more than the bucket holds.
+function bucket.read(ask)
+    ask.span_s, ask.span_g = number(), number()
+end
+
+function bucket.open(account, lost)
+    if lost == 0 then return end
+    -- Empty when the last lease of the former memory is over.
+    local s, ns = split(lost)
+    if is_lent then s, ns = add(s, ns, hold_s, hold_ns, BILLION) end
+    local g = ns * per_nano
+    s, g = add(s, g, capacity_s, capacity_g, BASE)
+    account.full, account.part = later(account.full, account.part, s, g)
+end
+
+function bucket.settle(account)
+    account.now_g = account.ns * per_nano
+    return true
+end
+
+function bucket.state(account)
+    return account.full, account.part
+end
+
+function bucket.hold_down(account, s, ns)
+    if account.escrow <= 0 then return end
+    local held_s, held_g = times(min(account.escrow, tokens), interval_s, interval_g, BASE)
+    held_s, held_g = add(s, ns * per_nano, held_s, held_g, BASE)
+    account.full, account.part = later(account.full, account.part, held_s, held_g)
+end
+
+-- What the bucket is full at, and what it would be full at if it were empty.
+local function turn_and_end(account)
+    local turn_s, turn_g = later(account.full, account.part, account.s, account.now_g)
+    return turn_s, turn_g, add(account.s, account.now_g, capacity_s, capacity_g, BASE)
+end
+
+function bucket.spend(account, ask)
+    if ask.cost == 0 or ask.span_s < 0 then return false end
+    local turn_s, turn_g, end_s, end_g = turn_and_end(account)
+    local full_s, full_g = add(turn_s, turn_g, ask.span_s, ask.span_g, BASE)
+    if before(end_s, end_g, full_s, full_g) then return false end
+    account.full, account.part = full_s, full_g
+    return true
+end
+
+function bucket.left(account)
+    local turn_s, turn_g, end_s, end_g = turn_and_end(account)
+    local room_s, room_g = subtract(end_s, end_g, turn_s, turn_g, BASE)
+    return (quotient(room_s, room_g, interval_s, interval_g, BASE))
+end
+
+function bucket.take(account, count)
+    if count == 0 then return end
+    local turn_s, turn_g = turn_and_end(account)
+    local span_s, span_g = times(count, interval_s, interval_g, BASE)
+    account.full, account.part = add(turn_s, turn_g, span_s, span_g, BASE)
+end
+
+function bucket.give(account, count)
+    local span_s, span_g = times(count, interval_s, interval_g, BASE)
+    account.full, account.part = subtract(account.full, account.part, span_s, span_g, BASE)
+end
+
+function bucket.window_end() end
+
+return answers(bucket)

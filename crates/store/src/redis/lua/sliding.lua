@@ -1,0 +1,80 @@
+-- Sliding windows: what was spent in this window, and in the last one.
+--
+-- Of the last one so much counts as is less than a window ago, rounded up to whole tokens.
+
+local limit, is_short = number(), text() == '1'
+local length_s, length_ns, rounding = number(), number(), number()
+
+local sliding = { fields = { 'end', 'rest', 'last', 'this' } }
+
+function sliding.read(ask)
+    ask.begin_s, ask.begin_ns, ask.middle_s, ask.middle_ns, ask.end_s, ask.end_ns =
+        number(), number(), number(), number(), number(), number()
+end
+
+local function rounded(count)
+    return math.ceil(count / rounding) * rounding
+end
+
+-- As with a fixed window.
+function sliding.open(account, lost)
+    account.lost = (lost > 0 and (is_short or not KEPT)) and lost or nil
+end
+
+function sliding.settle(account, ask)
+    local begin_s, begin_ns, end_s, end_ns = ask.begin_s, ask.begin_ns, ask.middle_s, ask.middle_ns
+    if before(account.s, account.ns, begin_s, begin_ns) then return false end
+    if not before(account.s, account.ns, end_s, end_ns) then
+        begin_s, begin_ns, end_s, end_ns = end_s, end_ns, ask.end_s, ask.end_ns
+        if not before(account.s, account.ns, end_s, end_ns) then return false end
+    end
+    if account['end'] ~= end_s or account.rest ~= end_ns then
+        local is_last = account['end'] == begin_s and account.rest == begin_ns
+        account.last = is_last and rounded(account.this) or 0
+        account['end'], account.rest, account.this = end_s, end_ns, 0
+    end
+    if account.lost then
+        local s, ns = split(account.lost)
+        if not before(s, ns, begin_s, begin_ns) then
+            account.this = limit
+        else
+            s, ns = add(s, ns, length_s, length_ns, BILLION)
+            if not before(s, ns, begin_s, begin_ns) then account.last = rounded(limit) end
+        end
+    end
+    local weight_s, weight_ns = subtract(end_s, end_ns, account.s, account.ns, BILLION)
+    weight_s, weight_ns = times(account.last, weight_s, weight_ns, BILLION)
+    local counts, is_exact = quotient(weight_s, weight_ns, length_s, length_ns, BILLION)
+    account.counts = is_exact and counts or counts + 1
+    return true
+end
+
+function sliding.state(account)
+    return account.last, account.this
+end
+
+function sliding.hold_down() end
+
+function sliding.left(account)
+    return max(limit - account.this - account.counts, 0)
+end
+
+function sliding.spend(account, ask)
+    if ask.cost == 0 or ask.cost > limit - account.this - account.counts then return false end
+    account.this = account.this + ask.cost
+    return true
+end
+
+function sliding.take(account, count)
+    account.this = account.this + count
+end
+
+function sliding.give(account, count)
+    account.this = max(account.this - count, 0)
+end
+
+function sliding.window_end(account)
+    return account['end'], account.rest
+end
+
+return answers(sliding)

@@ -1,0 +1,201 @@
+//! A store in Redis or Valkey.
+//!
+//! Every question is decided in one script, atomically, by the server's clock: see `lua/`. The
+//! scripts keep the books as [`tollgate_core::lease`] does, and say what they found and did; what
+//! that means for whoever asked is worked out here, by the core.
+//!
+//! # Memory
+//!
+//! A limit holds as long as what was spent is remembered. Redis forgets when it is started again
+//! without its data, when it is emptied, and a little when a replica takes over. A key that is not
+//! there may have its whole budget, or may be forgotten. So there is a mark of the memory: `tg:epoch`,
+//! in a Cluster one for each slot, in that slot. It names the process that wrote it (Redis gives
+//! each run of the server a name, and a connection ends with the process it was made to, so whoever
+//! asks knows the name) and every script looks at it first. What happens:
+//!
+//! | the mark | means | then |
+//! |---|---|---|
+//! | names this process | nothing was lost | |
+//! | names another | the process is new, and what it knows may lack the last moments | buckets are empty for as long as leases of the former memory may last, and then fill; windows up to a minute are spent until they end, longer ones and what they count go on; logs are full; all permits are out for the time of a lease |
+//! | is missing, and this client has seen one there | everything was lost | the same, except that windows of any length are spent until they end |
+//! | is missing, and this client has never seen one | Redis is new to us | all keys have their whole budget |
+//!
+//! In the last case somebody else may have seen a mark: a node that starts at the very moment at which
+//! Redis lost its memory, and asks before any other does, is wrong, and grants each key one budget
+//! more. In the last but one an operator who knows better says so with `HSET tg:epoch lost 0`.
+//!
+//! A slot of a Cluster that moves to another server is a slot in another process: it is treated as
+//! if a replica had taken over.
+
+mod address;
+mod answer;
+mod batch;
+mod config;
+mod driver;
+mod failure;
+mod form;
+mod job;
+mod link;
+mod name;
+mod route;
+mod script;
+
+pub use config::RedisConfig;
+pub(crate) use form::Form;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use tollgate_core::Decision;
+use tollgate_core::lease::Grant;
+use tollgate_local::Clock;
+
+use crate::ask::Ask;
+use crate::error::StoreError;
+use crate::memory::unremembered;
+use crate::store::{Pulse, Store};
+use address::Address;
+use driver::{Driver, Message, Shared};
+use form::EXACT;
+use job::{Job, Seat};
+use route::Route;
+
+/// Keeps the books in Redis or Valkey, for all nodes that ask the same one.
+///
+/// Questions of all callers are sent together, as they gather; nobody waits for an answer for longer
+/// than [`RedisConfig::timeout`].
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use tollgate_local::SystemClock;
+/// use tollgate_store::{RedisConfig, RedisStore, Store};
+///
+/// # async fn run() -> Result<(), tollgate_store::StoreError> {
+/// let clock = Arc::new(SystemClock::new());
+/// let store = RedisStore::open("redis://localhost", RedisConfig::default(), clock)?;
+/// println!("{:?} away", store.ping().await?.round_trip);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct RedisStore {
+    messages: mpsc::UnboundedSender<Message>,
+    shared: Arc<Shared>,
+    /// Questions that are not answered yet, at most [`RedisConfig::most_waiting`].
+    under_way: Arc<AtomicUsize>,
+    config: RedisConfig,
+}
+
+impl RedisStore {
+    /// A store at an address. It connects when it is first asked, in the Tokio runtime from which
+    /// this is called, and again whenever it has to.
+    ///
+    /// | address | |
+    /// |---|---|
+    /// | `redis://user:password@host:6379/0` | one server |
+    /// | `redis+sentinel://user:password@host:26379,host:26379/service/0` | the one that Sentinels name |
+    /// | `redis+cluster://user:password@host:6379,host:6379` | a Cluster, by some of its servers |
+    ///
+    /// `rediss` is the same through TLS; `valkey` and `valkeys` are other words for both.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use tollgate_local::SystemClock;
+    /// # use tollgate_store::{RedisConfig, RedisStore, StoreError};
+    /// # async fn run() {
+    /// let wrong = RedisStore::open("http://localhost", RedisConfig::default(), Arc::new(SystemClock::new()));
+    /// assert!(matches!(wrong, Err(StoreError::Address { .. })));
+    /// # }
+    /// ```
+    pub fn open(url: &str, config: RedisConfig, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        let address = Address::parse(url)?;
+        let is_cluster = matches!(address, Address::Cluster { .. });
+        let shared = Arc::new(Shared::new(clock, is_cluster));
+        let route = Route { address, config: config.clone() };
+        let (messages, receiver) = mpsc::unbounded_channel();
+        let no_runtime = |_| StoreError::Refused { reason: "there is no Tokio runtime".into() };
+        let runtime = Handle::try_current().map_err(no_runtime)?;
+        // It ends when the last clone of the sender is gone.
+        runtime.spawn(Driver::new(route, Arc::clone(&shared)).run(receiver));
+        Ok(Self { messages, shared, under_way: Arc::default(), config })
+    }
+
+    /// Hands a question to the driver, unless it can be answered without.
+    fn hand_over(&self, ask: &Ask) -> Waiting {
+        let form = match ask.budget().form() {
+            Ok(Some(form)) => form,
+            Ok(None) => {
+                let decision = Decision::unlimited();
+                return Waiting::Done(Ok(unremembered(ask, self.shared.epoch(), decision)));
+            }
+            Err(error) => return Waiting::Done(Err(error)),
+        };
+        if ask.exchange().sequence >= EXACT {
+            let reason = "the exchange has a number beyond 2^53";
+            let limit = ask.budget().to_string();
+            return Waiting::Done(Err(StoreError::Unsupported { limit, reason }));
+        }
+        let seat = match Seat::take(&self.under_way, self.config.most_waiting) {
+            Ok(seat) => seat,
+            Err(error) => return Waiting::Done(Err(error)),
+        };
+        let (job, answer) = Job::new(ask.clone(), form, seat);
+        match self.messages.send(Message::Ask(job)) {
+            Ok(()) => Waiting::For(answer),
+            Err(_) => Waiting::Done(Err(ended())),
+        }
+    }
+}
+
+enum Waiting {
+    Done(Result<Grant, StoreError>),
+    For(oneshot::Receiver<Result<Grant, StoreError>>),
+}
+
+impl Store for RedisStore {
+    async fn exchange(&self, asks: &[Ask]) -> Vec<Result<Grant, StoreError>> {
+        let mut waiting: Vec<_> = asks.iter().map(|ask| self.hand_over(ask)).collect();
+        let all = async {
+            for one in &mut waiting {
+                if let Waiting::For(answer) = one {
+                    *one = Waiting::Done(answer.await.unwrap_or_else(|_| Err(ended())));
+                }
+            }
+        };
+        // Whoever is not answered by then has waited in vain.
+        let after = self.config.timeout;
+        let _ = timeout(after, all).await;
+        let answer = |one: Waiting| match one {
+            Waiting::Done(answer) => answer,
+            Waiting::For(mut answer) => {
+                answer.try_recv().unwrap_or(Err(StoreError::Timeout { after }))
+            }
+        };
+        waiting.into_iter().map(answer).collect()
+    }
+
+    async fn ping(&self) -> Result<Pulse, StoreError> {
+        let begin = self.shared.clock.now();
+        let (reply, answer) = oneshot::channel();
+        self.messages.send(Message::Ping(reply)).map_err(|_| ended())?;
+        let after = self.config.connect_timeout + self.config.timeout;
+        let answer = timeout(after, answer).await.map_err(|_| StoreError::Timeout { after })?;
+        let wall = answer.map_err(|_| ended())??;
+        let round_trip = self.shared.clock.now().since(begin);
+        Ok(Pulse { wall, round_trip, epoch: self.shared.epoch() })
+    }
+}
+
+impl std::fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisStore").field("epoch", &self.shared.epoch()).finish_non_exhaustive()
+    }
+}
+
+/// The runtime has ended, and the driver with it.
+fn ended() -> StoreError {
+    StoreError::Unreachable { address: "Redis".into(), reason: "its runtime has ended".into() }
+}

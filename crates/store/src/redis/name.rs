@@ -1,0 +1,188 @@
+//! What keys are called in Redis, such that an operator can read it and no two are the same.
+//!
+//! ```text
+//!   tg:{alice}:api:5f3a9c01      key, rule, and a hash of the limit
+//!   tg:epoch                     the mark of the memory
+//!   tg:{123}:epoch               the same in a Cluster, for each slot
+//! ```
+//!
+//! In a Cluster the part in braces says where a key lies, so all rules of one key lie together.
+
+use aws_lc_rs::digest::{SHA256, digest};
+
+use crate::budget::Budget;
+
+/// The parts of names that all keys of a budget share.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    after: String,
+}
+
+impl Names {
+    pub(super) fn of(budget: &Budget) -> Self {
+        let limit = hexadecimal(&digest(&SHA256, budget.to_string().as_bytes()).as_ref()[..4]);
+        Self { after: format!("}}:{}:{limit}", plain(budget.rule().as_bytes(), b"")) }
+    }
+
+    /// The name of a key, and the part of it that decides where it lies.
+    pub(super) fn key(&self, key: &[u8]) -> Name {
+        let tag = plain(key, b":");
+        let slot = slot(tag.as_bytes());
+        Name { text: format!("tg:{{{tag}{}", self.after), slot }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    pub(super) text: String,
+    pub(super) slot: u16,
+}
+
+/// The mark of a memory that is not divided into slots.
+pub(super) const MARK: &str = "tg:epoch";
+
+/// The mark of the memory of one slot, which lies in that slot.
+pub(super) fn mark_of(slot: u16) -> String {
+    format!("tg:{{{}}}:epoch", tag_in(slot))
+}
+
+/// The first number that lies in a slot. There is one below a million for each: a test looks.
+fn tag_in(wanted: u16) -> u32 {
+    use std::sync::OnceLock;
+    static TAGS: OnceLock<Box<[u32]>> = OnceLock::new();
+    let tags = TAGS.get_or_init(|| {
+        let mut tags = vec![u32::MAX; usize::from(SLOTS)];
+        let mut missing = tags.len();
+        for number in 0..1_000_000 {
+            let tag = &mut tags[usize::from(slot(number.to_string().as_bytes()))];
+            if *tag == u32::MAX {
+                *tag = number;
+                missing -= 1;
+            }
+            if missing == 0 {
+                break;
+            }
+        }
+        tags.into()
+    });
+    tags[usize::from(wanted % SLOTS)]
+}
+
+/// How many slots a Cluster has.
+pub(super) const SLOTS: u16 = 16_384;
+
+/// The slot of a tag, as all of Redis computes it: CRC-16 of the XMODEM kind.
+pub(super) fn slot(tag: &[u8]) -> u16 {
+    let mut crc = 0u16;
+    for byte in tag {
+        crc ^= u16::from(*byte) << 8;
+        for _ in 0..8 {
+            crc = if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
+        }
+    }
+    crc % SLOTS
+}
+
+/// Bytes as a text without spaces, braces and the like, another one for others. A long one is cut,
+/// and ends with the hash of all of it.
+fn plain(bytes: &[u8], also: &[u8]) -> String {
+    // Braces without anything between them would mean something else to a Cluster.
+    if bytes.is_empty() {
+        return "%-".into();
+    }
+    let is_plain = |byte: &u8| {
+        byte.is_ascii_alphanumeric() || b"-_.@/+=,".contains(byte) || also.contains(byte)
+    };
+    let mut text = String::new();
+    for byte in bytes {
+        if text.len() > LONGEST {
+            // A percent sign is followed by two digits everywhere else.
+            let hash = hexadecimal(digest(&SHA256, bytes).as_ref());
+            text.truncate(text.floor_char_boundary(LONGEST / 2));
+            return format!("{text}%~{hash}");
+        }
+        match is_plain(byte) {
+            true => text.push(char::from(*byte)),
+            false => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Longer texts are cut.
+const LONGEST: usize = 120;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+    use tollgate_core::{Limit, Wall};
+
+    use super::*;
+
+    fn names(rule: &str) -> Names {
+        let limit = Limit::token_bucket("5/s").unwrap();
+        Names::of(&Budget::new(rule, &limit, Duration::ZERO, Wall::default()))
+    }
+
+    #[test]
+    fn names_can_be_read() {
+        let name = names("api").key(b"alice@example.com");
+        assert!(name.text.starts_with("tg:{alice@example.com}:api:"), "{name:?}");
+        assert!(names("a:b").key(b"}{ \xFF%").text.starts_with("tg:{%7D%7B%20%FF%25}:a%3Ab:"));
+        assert!(names("").key(b"").text.starts_with("tg:{%-}:%-:"));
+        assert!(names("api").key(&[b'x'; 10_000]).text.len() < 200);
+    }
+
+    #[test]
+    fn every_slot_has_a_mark_of_its_own_in_it() {
+        assert_eq!(slot(b"123456789"), 0x31C3);
+        for number in 0..SLOTS {
+            let mark = mark_of(number);
+            let tag = mark.split(['{', '}']).nth(1).unwrap();
+            assert_eq!(slot(tag.as_bytes()), number);
+        }
+    }
+
+    /// Bytes that are like each other, so that they would collide if any did.
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![
+            Just(b'%'),
+            Just(b'{'),
+            Just(b'}'),
+            Just(b':'),
+            Just(b'2'),
+            Just(b'5'),
+            any::<u8>()
+        ];
+        let long = (0..3u8, 110..130usize).prop_map(|(byte, length)| {
+            let mut bytes = vec![b'a'; length];
+            bytes.push(byte);
+            bytes
+        });
+        prop_oneof![3 => prop::collection::vec(byte, 0..6), 1 => long]
+    }
+
+    proptest! {
+        #[test]
+        fn different_keys_and_rules_have_different_names(
+            all in prop::collection::vec((bytes(), "[a:%}25]{0,4}"), 2..60),
+        ) {
+            let mut seen = BTreeMap::new();
+            for (key, rule) in all {
+                let name = names(&rule).key(&key).text;
+                prop_assert!(!name.contains(|c: char| c.is_whitespace() || c.is_control()));
+                let other = seen.insert(name, (key.clone(), rule.clone()));
+                if let Some(other) = other {
+                    prop_assert_eq!(other, (key, rule));
+                }
+            }
+        }
+    }
+}

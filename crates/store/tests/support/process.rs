@@ -1,0 +1,133 @@
+//! Real servers, each a process that ends with its test.
+
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A Redis server on a port of its own, with nothing on disk.
+pub(crate) struct Redis {
+    pub(crate) port: u16,
+    options: Vec<String>,
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Redis {
+    pub(crate) fn start(options: &[&str]) -> Self {
+        Self::start_on(free_port(), options)
+    }
+
+    /// Starts it. Software that is missing is an error, not a reason to skip a test.
+    pub(crate) fn start_on(port: u16, options: &[&str]) -> Self {
+        let folder = new_folder();
+        let options: Vec<_> = options.iter().map(|option| (*option).to_owned()).collect();
+        let child = spawn(port, &options, &folder);
+        let mut redis = Self { port, options, child, folder };
+        redis.wait_until_it_listens();
+        redis
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Kills it and starts it again, empty.
+    pub(crate) fn restart_empty(&mut self) {
+        self.kill();
+        self.child = spawn(self.port, &self.options, &self.folder);
+        self.wait_until_it_listens();
+    }
+
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args(["-s", signal, &self.child.id().to_string()]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
+    /// What redis-cli prints.
+    pub(crate) fn cli(&self, arguments: &[&str]) -> String {
+        cli(self.port, arguments)
+    }
+
+    fn wait_until_it_listens(&mut self) {
+        let port = self.port;
+        until("redis-server answers", || {
+            let ended = self.child.try_wait().expect("a child can be asked");
+            assert!(ended.is_none(), "redis-server on {port} ended");
+            TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).ok()
+        });
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        self.kill();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+pub(crate) fn cli(port: u16, arguments: &[&str]) -> String {
+    let output = Command::new("redis-cli")
+        .args(["-h", "127.0.0.1", "-p", &port.to_string()])
+        .args(arguments)
+        .output()
+        .expect("redis-cli runs; scripts/test.sh installs what tests need");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+fn spawn(port: u16, options: &[String], folder: &Path) -> Child {
+    let mut command = Command::new("redis-server");
+    command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"]);
+    command.arg(folder);
+    // A server that speaks TLS alone names its port itself.
+    if !options.iter().any(|option| option == "--port") {
+        command.args(["--port", &port.to_string()]);
+    }
+    command.args(options).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap_or_else(|error| {
+        panic!("redis-server cannot be started: {error}; scripts/test.sh installs what tests need")
+    })
+}
+
+fn new_folder() -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("tollgate-store-{}-{number}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&folder).expect("there is room for a folder");
+    folder
+}
+
+/// A port that nobody listens on now.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");
+    listener.local_addr().expect("it has an address").port()
+}
+
+/// Waits for something, for as long as a slow machine needs.
+#[expect(clippy::disallowed_methods, reason = "tests of real processes wait in real time")]
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begin.elapsed() < DEADLINE, "in vain: {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+const DEADLINE: Duration = Duration::from_secs(60);
