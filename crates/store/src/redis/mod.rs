@@ -31,6 +31,8 @@ mod address;
 mod answer;
 mod batch;
 mod config;
+#[cfg(test)]
+mod differential;
 mod driver;
 mod failure;
 mod form;

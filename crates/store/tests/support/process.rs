@@ -32,6 +32,21 @@ impl Redis {
         redis
     }
 
+    /// The same, for somebody who never drops it: it ends when its standard input does, which is
+    /// when this process ends.
+    pub(crate) fn start_for_process() -> Self {
+        let (port, folder) = (free_port(), new_folder());
+        let script = "redis-server \"$@\" & server=$!; cat; kill $server; rm -r \"$DIR\"";
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh", "--bind", "127.0.0.1", "--save", "", "--port"]);
+        command.arg(port.to_string()).arg("--dir").arg(&folder).env("DIR", &folder);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().expect("sh runs");
+        let mut redis = Self { port, options: Vec::new(), child, folder };
+        redis.wait_until_it_listens();
+        redis
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }

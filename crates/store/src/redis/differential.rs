@@ -1,0 +1,342 @@
+//! The scripts against the core: the same questions at the same times get the same answers.
+//!
+//! The scripts are those that are in use, except that they read the time from a key.
+
+#[path = "../../tests/support/process.rs"]
+mod process;
+
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use redis::{Connection, Script, Value};
+use tollgate_core::lease::{Account, Exchange, Grant, LeaseId, Lender, Node};
+use tollgate_core::{Limit, Log, Wall};
+
+use super::answer::{self, Answer, Answers};
+use super::script::Algorithm;
+use crate::ask::Ask;
+use crate::budget::{Budget, Kind};
+use crate::error::StoreError;
+use crate::memory::unremembered;
+
+/// One server for all tests of this file. It ends with the process, which does not drop it.
+fn server() -> &'static Mutex<Connection> {
+    static SERVER: OnceLock<Mutex<Connection>> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let redis = process::Redis::start_for_process();
+        let client = redis::Client::open(redis.url()).unwrap();
+        let mut connection = client.get_connection().unwrap();
+        for algorithm in Algorithm::ALL {
+            let script = redis::cmd("SCRIPT").arg("LOAD").arg(timed(algorithm)).to_owned();
+            script.exec(&mut connection).unwrap();
+        }
+        Box::leak(Box::new(redis));
+        Mutex::new(connection)
+    })
+}
+
+fn timed(algorithm: Algorithm) -> String {
+    let source = algorithm.source();
+    assert_eq!(source.matches("redis.call('TIME')").count(), 1);
+    source.replace("redis.call('TIME')", "redis.call('MGET', 'seconds', 'micros')")
+}
+
+fn hash(algorithm: Algorithm) -> &'static str {
+    static HASHES: OnceLock<[String; 5]> = OnceLock::new();
+    let hash = |algorithm| Script::new(&timed(algorithm)).get_hash().to_owned();
+    &HASHES.get_or_init(|| Algorithm::ALL.map(hash))[algorithm as usize]
+}
+
+#[derive(Clone, Debug)]
+struct Deed {
+    /// Microseconds since the one before.
+    pause: u64,
+    node: u64,
+    sums: [u64; 2],
+    cost: u64,
+    want: u64,
+    least: u64,
+    /// Which lease it is about: its own, none, or somebody else's.
+    about: u8,
+    /// A new exchange, the last again, an old one, or one that is asked once.
+    kind: u8,
+    /// By how much the asker's clock is wrong, in microseconds.
+    skew: i64,
+}
+
+/// Numbers that make sense mostly.
+fn numbers(usual: u64) -> impl Strategy<Value = u64> {
+    prop_oneof![8 => 0..usual.max(2), 1 => any::<u64>(), 1 => Just(u64::MAX)]
+}
+
+fn deeds(usual: u64, longest: u64) -> impl Strategy<Value = Vec<Deed>> {
+    let sums = (numbers(usual), numbers(usual), numbers(usual), numbers(usual));
+    let rest = (prop_oneof![3 => Just(0), 1 => numbers(usual)], 0..8u8, 0..12u8, -5_000..5_000i64);
+    let one = (0..longest, 0..20u32, 0..5u64, sums, rest);
+    let one = one.prop_map(|(pause, shift, node, sums, (least, about, kind, skew))| Deed {
+        pause: pause >> shift,
+        node,
+        sums: [sums.0, sums.1],
+        cost: sums.2,
+        want: sums.3,
+        least,
+        about,
+        kind,
+        skew,
+    });
+    prop::collection::vec(one, 1..80)
+}
+
+/// One key in both worlds.
+struct Pair {
+    budget: Arc<Budget>,
+    key: String,
+    /// Microseconds since 1970.
+    now: u64,
+    model: Model,
+    /// The memory in Redis. The model's is 0.
+    epoch: u64,
+}
+
+enum Model {
+    Account(Box<Lender>, Box<Account>),
+    Log(Log),
+}
+
+impl Pair {
+    /// Both know nothing of the key, or have lost their memory so many microseconds ago.
+    fn new(budget: Budget, now: u64, lost: Option<u64>) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let key = format!("key{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        let budget = Arc::new(budget);
+        let lost = lost.map(|ago| now - ago);
+        let lost_tick = lost.and_then(|lost| budget.tick_at(answer::wall(lost)));
+        let ask = Ask::new(Arc::clone(&budget), &key, Exchange::once(0));
+        let tick = budget.tick_at(answer::wall(now)).unwrap();
+        let model = match budget.kind() {
+            Kind::Lent(lender) => {
+                let lender = match lost_tick {
+                    Some(lost) => Box::new(Lender::clone(lender).after_loss(0, lost)),
+                    None => lender.clone(),
+                };
+                let account = lender.open(tick, ask.phase());
+                Model::Account(lender, Box::new(account))
+            }
+            Kind::Log(rule) => {
+                let mut log = Log::default();
+                if let Some(lost) = lost_tick {
+                    log.step(*rule, lost, rule.limit());
+                }
+                Model::Log(log)
+            }
+            Kind::Unlimited => panic!("there is nothing to compare"),
+        };
+        let epoch = now + 7;
+        let mut mark = redis::cmd("HSET");
+        mark.arg(format!("mark:{key}")).arg("epoch").arg(epoch).arg("process").arg("p");
+        mark.arg("lost").arg(lost.unwrap_or(0)).arg("kept").arg(0);
+        mark.exec(&mut *server().lock().unwrap()).unwrap();
+        Self { budget, key, now, model, epoch }
+    }
+
+    /// The answer, and what is lent afterwards.
+    fn in_redis(&self, exchange: Exchange, skew: i64) -> (Result<Grant, StoreError>, Value) {
+        let ask = Ask::new(Arc::clone(&self.budget), &self.key, exchange);
+        let form = self.budget.form().unwrap().unwrap();
+        let mut connection = server().lock().unwrap();
+        let (seconds, micros) = (self.now / 1_000_000, self.now % 1_000_000);
+        let mut clock = redis::cmd("MSET");
+        clock.arg("seconds").arg(seconds).arg("micros").arg(micros).exec(&mut *connection).unwrap();
+        let mut around = answer::wall(self.now.saturating_add_signed(skew));
+        loop {
+            let mut command = redis::cmd("EVALSHA");
+            command.arg(hash(form.algorithm)).arg(2).arg(format!("mark:{}", self.key));
+            command.arg(form.names.key(self.key.as_bytes()).text);
+            form.write_head(&mut command, "p", true);
+            form.write_ask(&mut command, &ask, around);
+            let reply: Value = command.query(&mut *connection).unwrap();
+            let answers = Answers::read(reply, 1).unwrap();
+            assert_eq!((answers.now, answers.epoch), (answer::wall(self.now), self.epoch));
+            let value = answers.each().next().unwrap();
+            match answer::read(&value, self.epoch, &ask, "name") {
+                Answer::Said(said) => return (said, escrow_in(&value)),
+                Answer::OtherWindow => {
+                    assert_ne!(around, answer::wall(self.now), "it is the right one");
+                    around = answer::wall(self.now);
+                }
+            }
+        }
+    }
+
+    fn in_core(&mut self, exchange: Exchange) -> Result<Grant, StoreError> {
+        let ask = Ask::new(Arc::clone(&self.budget), &self.key, exchange);
+        let now = self.budget.tick_at(answer::wall(self.now)).unwrap();
+        match (&mut self.model, self.budget.kind()) {
+            (Model::Account(lender, account), _) => {
+                lender.exchange(account, now, &exchange).ok_or(StoreError::Overtaken)
+            }
+            (Model::Log(log), Kind::Log(rule)) => {
+                Ok(unremembered(&ask, 0, log.step(*rule, now, exchange.cost)))
+            }
+            _ => panic!("a log is a log"),
+        }
+    }
+
+    /// Asks both, and compares what they say.
+    fn ask(&mut self, exchange: Exchange, skew: i64) -> Option<Grant> {
+        let epoch = self.epoch;
+        let here = |lease: LeaseId| LeaseId { epoch: 0, ..lease };
+        let there = |lease: LeaseId| LeaseId { epoch, ..lease };
+        let ask = Exchange { lease: exchange.lease.map(there), ..exchange };
+        let (redis, escrow) = self.in_redis(ask, skew);
+        let redis = redis.map(|grant| Grant { lease: here(grant.lease), ..grant });
+        let core = self.in_core(exchange);
+        assert_eq!(redis, core, "{} at {} to {exchange:?}", self.budget, self.now);
+        if let (Model::Account(_, account), 0) = (&self.model, exchange.sequence) {
+            assert_eq!(escrow, Value::Int(account.escrow() as i64), "{}", self.budget);
+        }
+        core.ok()
+    }
+
+    fn play(&mut self, deeds: &[Deed]) {
+        let (mut leases, mut last) = ([None; 5], [None::<Exchange>; 5]);
+        for (index, deed) in deeds.iter().enumerate() {
+            self.now += deed.pause;
+            let who = deed.node as usize;
+            let new = Exchange {
+                node: Node { number: deed.node, incarnation: u64::MAX },
+                sequence: index as u64 + 1,
+                lease: match deed.about {
+                    0 => None,
+                    1 => leases[(who + 1) % 5],
+                    _ => leases[who],
+                },
+                used: deed.sums[0],
+                returned: deed.sums[1],
+                cost: deed.cost,
+                want: deed.want,
+                least: deed.least,
+            };
+            let exchange = match (deed.kind, last[who]) {
+                (0, Some(last)) => last,
+                (1, Some(last)) => Exchange { sequence: last.sequence / 2 + 1, ..new },
+                (2..5, _) => Exchange::once(deed.cost),
+                _ => new,
+            };
+            let grant = self.ask(exchange, deed.skew);
+            if let (Some(grant), true) = (grant, exchange.sequence == new.sequence) {
+                (leases[who], last[who]) = (Some(grant.lease), Some(exchange));
+            }
+            // What is left is compared as well.
+            self.ask(Exchange::once(0), 0);
+        }
+    }
+}
+
+fn escrow_in(value: &Value) -> Value {
+    let Value::Array(parts) = value else { panic!("{value:?}") };
+    parts.get(6).cloned().unwrap_or_default()
+}
+
+fn budget(limit: &Limit) -> Budget {
+    Budget::new("rule", limit, Duration::from_millis(2), wall())
+}
+
+fn wall() -> Wall {
+    Wall::from_unix_nanos(NOW * 1_000)
+}
+
+/// Some day in 2027, not on a round second.
+const NOW: u64 = 1_800_000_000_123_457;
+
+fn compare(budget: Budget, deeds: &[Deed], lost: Option<u64>) {
+    Pair::new(budget, NOW, lost).play(deeds);
+}
+
+/// Also of odd rates, rounded ones, and the largest.
+fn buckets() -> impl Strategy<Value = Limit> {
+    prop_oneof![
+        Just(Limit::token_bucket("100/s").unwrap()),
+        Just(Limit::token_bucket("3/s burst 50").unwrap()),
+        Just(Limit::token_bucket("97/13s burst 1000").unwrap()),
+        Just(Limit::token_bucket("1234567/s").unwrap()),
+        Just(Limit::token_bucket("1M/ms burst 900000000000000").unwrap()),
+        Just(Limit::token_bucket("7/min burst 50").unwrap()),
+        Just(Limit::token_bucket("1/week").unwrap()),
+        Just(Limit::leaky_police("10/s burst 20").unwrap()),
+        Just(Limit::leaky_shape("100/s", 20).unwrap()),
+        Just(Limit::leaky_shape("77/s", 500).unwrap()),
+    ]
+}
+
+fn windows() -> impl Strategy<Value = Limit> {
+    prop_oneof![
+        Just(Limit::fixed_window("100/s").unwrap()),
+        Just(Limit::fixed_window("50/300ms").unwrap()),
+        Just(Limit::fixed_window("50/700ms").unwrap().jittered().unwrap()),
+        Just(Limit::fixed_window("1G/7s").unwrap().jittered().unwrap()),
+        Just(Limit::calendar("60/day", "America/St_Johns").unwrap()),
+        Just(Limit::sliding_window("100/s").unwrap()),
+        Just(Limit::sliding_window("77/333ms").unwrap()),
+        Just(Limit::sliding_window("123457/min").unwrap()),
+        // So many that counts of the last window are rounded.
+        Just(Limit::sliding_window("60M/s").unwrap()),
+    ]
+}
+
+/// A schedule in the measure of a limit.
+fn schedule(limits: impl Strategy<Value = Limit>) -> impl Strategy<Value = (Limit, Vec<Deed>)> {
+    limits.prop_flat_map(|limit| {
+        let period = limit.quota().rate().unwrap().period().as_duration().as_micros() as u64;
+        let usual = limit.capacity().unwrap() * 6 / 10;
+        let deeds = prop_oneof![deeds(usual, period), deeds(usual / 10, period)];
+        (Just(limit), deeds)
+    })
+}
+
+fn lost() -> impl Strategy<Value = Option<u64>> {
+    prop_oneof![3 => Just(None), 1 => (0..2_000_000u64).prop_map(Some)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn buckets_agree((limit, deeds) in schedule(buckets()), lost in lost()) {
+        compare(budget(&limit), &deeds, lost);
+    }
+
+    #[test]
+    fn windows_agree((limit, deeds) in schedule(windows()), lost in lost()) {
+        compare(budget(&limit), &deeds, lost);
+    }
+
+    #[test]
+    fn permits_agree(deeds in deeds(30, 1_500_000), lost in lost()) {
+        let max = NonZeroU32::new(40).unwrap();
+        compare(Budget::of_permits("rule", max, Duration::from_millis(2), wall()), &deeds, lost);
+    }
+
+    #[test]
+    fn logs_agree(deeds in deeds(6, 400_000), lost in lost()) {
+        compare(budget(&Limit::sliding_log("20/s").unwrap()), &deeds, lost);
+    }
+}
+
+/// More nodes than there are places: those who hold nothing make room, others do not.
+#[test]
+fn agrees_when_all_places_are_taken() {
+    let limit = Limit::token_bucket("100k/s").unwrap();
+    let mut pair = Pair::new(budget(&limit), NOW, None);
+    for number in 0..600u64 {
+        pair.now += 1;
+        let want = if number % 3 == 0 { 0 } else { 5 };
+        let node = Node { number, incarnation: 1 };
+        pair.ask(Exchange { want, ..Exchange::strict(node, 1) }, 0);
+    }
+    pair.now += 10_000_000;
+    pair.ask(Exchange::once(0), 0);
+}
