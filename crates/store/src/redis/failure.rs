@@ -46,7 +46,12 @@ fn of_server(code: &str, detail: &str, name: &str) -> StoreError {
         _ if detail.contains("invalid password") || detail.contains("invalid username") => {
             StoreError::Credentials { reason: reason() }
         }
-        _ if detail.contains("unknown command") => StoreError::NotAllowed { reason: reason() },
+        _ if ["unknown command", "can't run this", "can't access"]
+            .iter()
+            .any(|it| detail.contains(it)) =>
+        {
+            StoreError::NotAllowed { reason: reason() }
+        }
         _ => StoreError::Refused { reason: reason() },
     }
 }

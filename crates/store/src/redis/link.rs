@@ -31,23 +31,10 @@ impl Link {
         may_redirect: bool,
     ) -> Result<Self, StoreError> {
         let mut link = Self::to_anybody(info, config).await?;
+        link.patience = config.connect_timeout;
         let mut first = redis::pipe();
         first.cmd("INFO").arg("server").cmd("INFO").arg("replication");
-        for algorithm in Algorithm::ALL {
-            first.cmd("SCRIPT").arg("LOAD").arg(algorithm.source());
-        }
-        let replies = timeout(
-            config.connect_timeout,
-            link.connection.send_packed_commands(&first, 0, 2 + Algorithm::ALL.len()),
-        )
-        .await
-        .map_err(|_| StoreError::Timeout { after: config.connect_timeout })?
-        .map_err(|error| failure::of_client(&error, &link.address, config.connect_timeout))?;
-        for reply in &replies {
-            if let Value::ServerError(error) = reply {
-                return Err(failure::of_reply(error, ""));
-            }
-        }
+        let replies = link.send_all_well(&first, 2).await?;
         let server = replies.first().map(text).unwrap_or_default();
         let replication = replies.get(1).map(text).unwrap_or_default();
         refuse_old(&server)?;
@@ -57,6 +44,13 @@ impl Link {
         }
         let reason = "INFO names no run_id".to_owned();
         link.process = field(&server, "run_id").ok_or(StoreError::Refused { reason })?.to_owned();
+        // Not before: whoever has not said who they are is cut off when they send so much.
+        let mut scripts = redis::pipe();
+        for algorithm in Algorithm::ALL {
+            scripts.cmd("SCRIPT").arg("LOAD").arg(algorithm.source());
+        }
+        link.send_all_well(&scripts, Algorithm::ALL.len()).await?;
+        link.patience = config.timeout;
         Ok(link)
     }
 
@@ -111,10 +105,21 @@ impl Link {
     pub(super) async fn load(&self, algorithm: Algorithm) -> Result<(), StoreError> {
         let mut load = redis::pipe();
         load.cmd("SCRIPT").arg("LOAD").arg(algorithm.source());
-        match self.send(&load, 1).await?.first() {
-            Some(Value::ServerError(error)) => Err(failure::of_reply(error, "")),
-            _ => Ok(()),
-        }
+        self.send_all_well(&load, 1).await.map(drop)
+    }
+
+    /// Sends commands none of which may fail.
+    async fn send_all_well(
+        &self,
+        commands: &Pipeline,
+        count: usize,
+    ) -> Result<Vec<Value>, StoreError> {
+        let replies = self.send(commands, count).await?;
+        let wrong = |reply: &Value| match reply {
+            Value::ServerError(error) => Some(failure::of_reply(error, "")),
+            _ => None,
+        };
+        replies.iter().find_map(wrong).map_or(Ok(replies), Err)
     }
 }
 

@@ -1,0 +1,101 @@
+//! A Cluster of three primaries with a replica each.
+
+use tollgate_store::{Store as _, StoreError};
+
+use crate::process::{Redis, free_port, until};
+use crate::view::{View, pause};
+
+fn start() -> Vec<Redis> {
+    let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1500"];
+    // The servers talk among themselves on a port that is higher by ten thousand.
+    let port = || until("a port is free", || Some(free_port()).filter(|port| *port < 55_000));
+    let servers: Vec<_> = (0..6).map(|_| Redis::start_on(port(), &options)).collect();
+    let addresses: Vec<_> = servers.iter().map(|one| format!("127.0.0.1:{}", one.port)).collect();
+    let mut create = vec!["--cluster", "create"];
+    create.extend(addresses.iter().map(String::as_str));
+    create.extend(["--cluster-replicas", "1", "--cluster-yes"]);
+    servers[0].cli(&create);
+    until("the Cluster is whole", || {
+        let is_ready = |one: &Redis| {
+            let is_whole = one.cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok");
+            let nodes = one.cli(&["CLUSTER", "NODES"]);
+            let replication = one.cli(&["INFO", "replication"]);
+            let is_linked =
+                replication.contains("role:master") || replication.contains("link_status:up");
+            is_whole && is_linked && nodes.matches(" connected").count() == 6
+        };
+        servers.iter().all(is_ready).then_some(())
+    });
+    servers
+}
+
+#[tokio::test]
+async fn keys_of_all_slots_are_found_and_stay_found() {
+    let mut servers = start();
+    // One seed that is not there, and one that is.
+    let view = View::of(&format!("redis+cluster://127.0.0.1:1,127.0.0.1:{}", servers[0].port));
+    let budget = view.bucket("20/day");
+    let keys: Vec<_> = (0..60).map(|number| format!("key{number}")).collect();
+    for key in &keys {
+        assert_eq!(view.spend(&budget, key).await, Ok(true), "{key}");
+        assert_eq!(view.left(&budget, key).await, Ok(19), "{key}");
+    }
+    let sizes: Vec<_> = servers[..3].iter().map(|one| one.cli(&["DBSIZE"])).collect();
+    assert!(sizes.iter().all(|size| size != "0"), "{sizes:?}");
+    assert!(view.store.ping().await.is_ok());
+
+    move_a_slot(&servers, &view).await;
+    kill_a_primary(&mut servers, &view).await;
+}
+
+/// A slot that moves is followed, also while it moves.
+async fn move_a_slot(servers: &[Redis], view: &View) {
+    let budget = view.bucket("20/day");
+    let slot = servers[0].cli(&["CLUSTER", "KEYSLOT", "mover"]);
+    assert_eq!(view.spend(&budget, "mover").await, Ok(true));
+    let owner = servers[..3].iter().position(|one| {
+        one.cli(&["CLUSTER", "COUNTKEYSINSLOT", &slot]).parse::<u32>().unwrap() > 0
+    });
+    let (from, to) = (&servers[owner.unwrap()], &servers[(owner.unwrap() + 1) % 3]);
+    let id = |one: &Redis| one.cli(&["CLUSTER", "MYID"]);
+    to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &id(from)]);
+    from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &id(to)]);
+    let keys = from.cli(&["CLUSTER", "GETKEYSINSLOT", &slot, "100"]);
+    for key in keys.lines() {
+        let port = to.port.to_string();
+        assert_eq!(from.cli(&["MIGRATE", "127.0.0.1", &port, key, "0", "5000"]), "OK");
+    }
+    // All keys are there, and the slot is not yet: a detour.
+    assert_eq!(view.left(&budget, "mover").await, Ok(0), "it is in the memory of another process");
+    for one in &servers[..3] {
+        one.cli(&["CLUSTER", "SETSLOT", &slot, "NODE", &id(to)]);
+    }
+    assert_eq!(view.left(&budget, "mover").await, Ok(0));
+}
+
+/// A replica takes over; keys of others are answered all the while.
+async fn kill_a_primary(servers: &mut [Redis], view: &View) {
+    let budget = view.bucket("20/day");
+    let key_of = |server: &Redis| {
+        let name = server.cli(&["KEYS", "tg:{key*"]);
+        let name = name.lines().next().unwrap().to_owned();
+        name.split(['{', '}']).nth(1).unwrap().to_owned()
+    };
+    let (victim, other) = (key_of(&servers[0]), key_of(&servers[1]));
+    servers[0].kill();
+    let mut is_over = false;
+    for _ in 0..6_000 {
+        let (lost, alive) = (view.left(&budget, &victim).await, view.left(&budget, &other).await);
+        for error in [&lost, &alive].into_iter().filter_map(|answer| answer.as_ref().err()) {
+            assert!(error.is_transient(), "{error}");
+            assert!(!matches!(error, StoreError::Timeout { .. }), "{error}");
+        }
+        if let (Ok(left), Ok(19)) = (lost, alive) {
+            assert_eq!(left, 0, "what the primary said last is not known");
+            is_over = true;
+            break;
+        }
+        pause().await;
+    }
+    assert!(is_over, "nobody took over");
+}

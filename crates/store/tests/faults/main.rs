@@ -1,0 +1,20 @@
+//! What can be wrong with a Redis, each with a real one: the answer is a clear error in good time,
+//! and afterwards no key has more than its limit.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed, and says where"
+)]
+
+mod cluster;
+mod memory;
+#[path = "../support/process.rs"]
+mod process;
+mod sentinel;
+mod server;
+mod state;
+mod tls;
+mod view;

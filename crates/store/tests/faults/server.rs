@@ -1,0 +1,148 @@
+//! A server that is not there, or does not do what it is asked.
+
+use std::time::Duration;
+
+use tollgate_store::{RedisConfig, Store as _, StoreError};
+
+use crate::process::{Redis, free_port};
+use crate::view::{View, pause};
+
+#[tokio::test]
+async fn nobody_there_is_said_at_once_and_somebody_later_is_found() {
+    let port = free_port();
+    let view = View::of(&format!("redis://127.0.0.1:{port}"));
+    let budget = view.bucket("5/day");
+    let error = view.spend(&budget, "k").await.unwrap_err();
+    assert!(matches!(&error, StoreError::Unreachable { .. }), "{error}");
+    assert!(error.to_string().contains(&port.to_string()) && error.is_transient(), "{error}");
+    assert!(view.store.ping().await.is_err());
+    let _redis = Redis::start_on(port, &[]);
+    assert_eq!(view.spend(&budget, "k").await, Ok(true));
+    assert!(view.store.ping().await.is_ok());
+}
+
+#[tokio::test]
+async fn a_server_that_stands_still_costs_a_timeout_and_no_more() {
+    let redis = Redis::start(&[]);
+    let timeout = Duration::from_millis(50);
+    let view = View::with(&redis.url(), RedisConfig { timeout, ..RedisConfig::default() });
+    let budget = view.bucket("1k/day");
+    // The first question waits for the connection as well.
+    while view.spend(&budget, "k").await.is_err() {
+        pause().await;
+    }
+    redis.signal("STOP");
+    for _ in 0..5 {
+        let error = view.spend(&budget, "k").await.unwrap_err();
+        assert_eq!(error, StoreError::Timeout { after: timeout });
+    }
+    redis.signal("CONT");
+    assert!(view.left_at_last(&budget, "k").await >= 900);
+}
+
+#[tokio::test]
+async fn no_more_questions_wait_than_may() {
+    let redis = Redis::start(&[]);
+    let config = RedisConfig { most_waiting: 10, ..RedisConfig::default() };
+    let view = View::with(&redis.url(), config);
+    let budget = view.bucket("1k/day");
+    view.left_at_last(&budget, "k").await;
+    redis.signal("STOP");
+    let asks = tollgate_store::Ask::new(budget, "k", tollgate_core::lease::Exchange::once(1));
+    let answers = view.store.exchange(&vec![asks; 15]).await;
+    let busy = |answer: &&Result<_, StoreError>| matches!(answer, Err(StoreError::Busy { .. }));
+    assert_eq!(answers.iter().filter(busy).count(), 5);
+    redis.signal("CONT");
+}
+
+#[tokio::test]
+async fn credentials_and_leave_are_asked_for_by_name() {
+    let redis = Redis::start(&["--requirepass", "right"]);
+    for wrong in ["", ":wrong@"] {
+        let view = View::of(&format!("redis://{wrong}127.0.0.1:{}", redis.port));
+        let error = view.spend(&view.bucket("5/day"), "k").await.unwrap_err();
+        assert!(matches!(error, StoreError::Credentials { .. }), "{error}");
+        assert!(!error.to_string().contains("wrong@"), "{error}");
+    }
+    let view = View::of(&format!("redis://:right@127.0.0.1:{}", redis.port));
+    assert_eq!(view.spend(&view.bucket("5/day"), "k").await, Ok(true));
+    let rules = "ACL SETUSER small on >pw ~tg:* +ping +hello +client +info";
+    redis.cli(
+        &[&["-a", "right", "--no-auth-warning"], &rules.split(' ').collect::<Vec<_>>()[..]]
+            .concat(),
+    );
+    let view = View::of(&format!("redis://small:pw@127.0.0.1:{}", redis.port));
+    let error = view.spend(&view.bucket("5/day"), "k").await.unwrap_err();
+    assert!(matches!(error, StoreError::NotAllowed { .. }), "{error}");
+    // What the error says is needed is enough.
+    let needed = error.to_string();
+    let needed = needed.split('`').nth(1).unwrap();
+    let rules = format!("ACL SETUSER able on >pw {needed}");
+    redis.cli(
+        &[&["-a", "right", "--no-auth-warning"], &rules.split(' ').collect::<Vec<_>>()[..]]
+            .concat(),
+    );
+    let view = View::of(&format!("redis://able:pw@127.0.0.1:{}", redis.port));
+    assert_eq!(view.spend(&view.bucket("6/day"), "k").await, Ok(true));
+    let log = view.budget("log", &tollgate_core::Limit::sliding_log("5/day").unwrap());
+    assert_eq!(view.spend(&log, "k").await, Ok(true));
+}
+
+#[tokio::test]
+async fn a_replica_is_refused_and_so_is_a_primary_that_becomes_one() {
+    let (primary, other) = (Redis::start(&[]), Redis::start(&[]));
+    let view = View::of(&primary.url());
+    let budget = view.bucket("5/day");
+    assert_eq!(view.spend(&budget, "k").await, Ok(true));
+    primary.cli(&["REPLICAOF", "127.0.0.1", &other.port.to_string()]);
+    for _ in 0..2 {
+        let error = view.spend(&budget, "k").await.unwrap_err();
+        assert!(matches!(error, StoreError::ReadOnly { .. }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_memory_says_so() {
+    let redis = Redis::start(&["--maxmemory-policy", "noeviction"]);
+    let view = View::of(&redis.url());
+    let budget = view.bucket("5/day");
+    assert_eq!(view.spend(&budget, "k").await, Ok(true));
+    redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    let error = view.spend(&budget, "other").await.unwrap_err();
+    assert!(matches!(error, StoreError::OutOfMemory { .. }), "{error}");
+    redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    assert_eq!(view.left_at_last(&budget, "k").await, 4);
+}
+
+#[tokio::test]
+async fn a_server_that_loads_says_so() {
+    let redis = Redis::start(&["--enable-debug-command", "yes"]);
+    let view = View::of(&redis.url());
+    let budget = view.bucket("5/day");
+    assert_eq!(view.spend(&budget, "k").await, Ok(true));
+    // Written to disk, and read again with a pause at every key.
+    redis.cli(&["DEBUG", "POPULATE", "300", "fill", "100"]);
+    redis.cli(&["CONFIG", "SET", "key-load-delay", "20000"]);
+    redis.cli(&["CONFIG", "SET", "loading-process-events-interval-bytes", "1024"]);
+    let port = redis.port;
+    let reload = std::thread::spawn(move || crate::process::cli(port, &["DEBUG", "RELOAD"]));
+    let mut errors = Vec::new();
+    while !reload.is_finished() {
+        errors.extend(view.spend(&budget, "k").await.err());
+        pause().await;
+    }
+    assert_eq!(reload.join().unwrap(), "OK");
+    assert!(errors.contains(&StoreError::Loading), "{errors:?}");
+    assert!(errors.iter().all(StoreError::is_transient), "{errors:?}");
+}
+
+#[tokio::test]
+async fn scripts_that_were_flushed_are_loaded_again() {
+    let redis = Redis::start(&[]);
+    let view = View::of(&redis.url());
+    let budget = view.bucket("5/day");
+    assert_eq!(view.spend(&budget, "k").await, Ok(true));
+    redis.cli(&["SCRIPT", "FLUSH"]);
+    assert_eq!(view.spend(&budget, "k").await, Ok(true));
+    assert_eq!(view.left(&budget, "k").await, Ok(3));
+}
