@@ -10,7 +10,7 @@ use crate::ask::Ask;
 use crate::budget::Kind;
 use crate::error::StoreError;
 use crate::memory::unremembered;
-use crate::redis::form::BILLION;
+use crate::redis::form::{BILLION, clamped};
 
 /// What a script said about one question.
 #[derive(Debug, PartialEq)]
@@ -66,8 +66,14 @@ pub(super) fn read(value: &Value, epoch: u64, ask: &Ask, name: &str) -> Answer {
 
 fn record(values: &[Value], epoch: u64, ask: &Ask) -> Option<Grant> {
     let numbers = values.iter().map(signed).collect::<Option<Vec<_>>>()?;
-    let [_, at, first, second, cost, lent, escrow, began, tokens] = numbers[..] else {
-        return None;
+    let once = clamped(ask.exchange().cost).try_into().ok()?;
+    let [at, first, second, cost, lent, escrow, began, tokens] = match numbers[..] {
+        // Nothing was lent, neither now nor before.
+        [_, at, first, second] => [at, first, second, once, 0, 0, -1, 0],
+        [_, at, first, second, cost, lent, escrow, began, tokens] => {
+            [at, first, second, cost, lent, escrow, began, tokens]
+        }
+        _ => return None,
     };
     let unsigned = |number: i64| u64::try_from(number).ok();
     let (at, first, second) = (unsigned(at)?, unsigned(first)?, unsigned(second)?);

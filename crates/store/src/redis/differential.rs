@@ -238,7 +238,7 @@ impl Pair {
 
 fn escrow_in(value: &Value) -> Value {
     let Value::Array(parts) = value else { panic!("{value:?}") };
-    parts.get(6).cloned().unwrap_or_default()
+    parts.get(6).cloned().unwrap_or(Value::Int(0))
 }
 
 fn budget(limit: &Limit) -> Budget {

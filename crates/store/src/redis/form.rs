@@ -179,7 +179,7 @@ const fn parts(all: u64, base: u64) -> (u64, u64) {
 }
 
 /// More than any limit allows is as good as any more.
-fn clamped(count: u64) -> u64 {
+pub(super) fn clamped(count: u64) -> u64 {
     count.min(MOST)
 }
 

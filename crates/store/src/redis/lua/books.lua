@@ -9,6 +9,8 @@
 --   spend(account, cost) whether it was spent
 --   left(account), take(account, tokens), give(account, tokens)
 --   window_end(account)  a time, or nothing
+--   quick(key)           the answer to a question that is asked once, in the usual case: the key is
+--                        known and nothing of it is lent. Nothing, and nothing read or done, otherwise
 --   reusable             whether what was used is still lent: permits
 
 -- Terms of lending. Without a hold nothing is lent.
@@ -314,7 +316,15 @@ local function answers(budget)
     budget.all_fields = {}
     for _, name in ipairs(COMMON) do table.insert(budget.all_fields, name) end
     for _, name in ipairs(budget.fields) do table.insert(budget.all_fields, name) end
-    local all = { NOW, EPOCH }
-    for index = 2, #KEYS do all[index + 1] = exchange(KEYS[index], budget) end
+    local all, quick = { NOW, EPOCH }, budget.quick
+    for index = 2, #KEYS do
+        local key, begin = KEYS[index], place
+        local answer = quick and ARGV[begin + 1] == '' and quick(key)
+        if not answer then
+            place = begin
+            answer = exchange(key, budget)
+        end
+        all[index + 1] = answer
+    end
     return all
 end

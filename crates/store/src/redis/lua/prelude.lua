@@ -109,6 +109,8 @@ do
     end
 end
 
+local EPOCH_TEXT = format('%.0f', EPOCH)
+
 -- The time that a key is kept after it was last written, and what its limit reads like.
 local ttl, limit_text = text(), text()
 
