@@ -26,6 +26,8 @@ pub(super) enum Answer {
 pub(super) struct Answers {
     pub(super) now: Wall,
     pub(super) epoch: u64,
+    /// When all that was before this memory was lost, in microseconds; 0 if it was not.
+    pub(super) lost: u64,
     answers: Vec<Value>,
 }
 
@@ -33,12 +35,13 @@ impl Answers {
     /// `None` if it is not what our scripts say.
     pub(super) fn read(value: Value, questions: usize) -> Option<Self> {
         let Value::Array(mut values) = value else { return None };
-        if values.len() != questions + 2 {
+        if values.len() != questions + 3 {
             return None;
         }
-        let answers = values.split_off(2);
-        let (now, epoch) = (whole(values.first()?)?, whole(values.get(1)?)?);
-        Some(Self { now: wall(now), epoch, answers })
+        let answers = values.split_off(3);
+        let head: Option<Vec<_>> = values.iter().map(whole).collect();
+        let [now, epoch, lost] = head?[..] else { return None };
+        Some(Self { now: wall(now), epoch, lost, answers })
     }
 
     pub(super) fn each(self) -> impl Iterator<Item = Value> {

@@ -20,6 +20,8 @@ pub(super) struct Finished {
     pub(super) back: Vec<Job>,
     /// Whether the link is of no use any more.
     pub(super) is_broken: bool,
+    /// Whether there was no answer in time.
+    pub(super) is_late: bool,
     /// Whether slots lie elsewhere than was thought.
     pub(super) has_moved: bool,
 }
@@ -36,7 +38,9 @@ pub(super) async fn run(link: Link, jobs: Vec<Job>, shared: Arc<Shared>) -> Fini
         jobs = Round { link: &link, shared: &shared, finished: &mut finished }.run(jobs).await;
     }
     for job in jobs {
-        job.answer(Err(StoreError::Clock));
+        let reason =
+            "its scripts are flushed as fast as they are loaded, or its clock jumps".into();
+        job.answer(Err(StoreError::Refused { reason }));
     }
     finished
 }
@@ -63,7 +67,8 @@ impl Round<'_> {
         let mut replies = match sent {
             Ok(replies) => replies.into_iter(),
             Err(error) => {
-                self.finished.is_broken |= !matches!(error, StoreError::Timeout { .. });
+                self.finished.is_late = matches!(error, StoreError::Timeout { .. });
+                self.finished.is_broken |= !self.finished.is_late;
                 for job in groups.into_iter().flatten() {
                     self.fail(job, &error);
                 }
@@ -86,13 +91,13 @@ impl Round<'_> {
             commands.cmd("ASKING");
         }
         let mark = self.shared.mark(first.name.slot);
-        let knew = self.shared.knew(first.name.slot);
+        let loss = self.shared.loss(first.name.slot, &self.link.process);
         let mut command = redis::cmd("EVALSHA");
         command.arg(first.form.algorithm.hash()).arg(group.len() + 1).arg(mark);
         for job in group {
             command.arg(&job.name.text);
         }
-        first.form.write_head(&mut command, &self.link.process, knew);
+        first.form.write_head(&mut command, &self.link.process, loss);
         for job in group {
             let around = job.around.unwrap_or_else(|| self.shared.wall());
             job.form.write_ask(&mut command, &job.ask, around);
@@ -160,6 +165,7 @@ impl Round<'_> {
             return again;
         };
         let (now, epoch) = (answers.now, answers.epoch);
+        self.shared.learn_loss(&self.link.process, answers.lost);
         if let Some(first) = group.first() {
             self.shared.learn(first.name.slot, now, epoch);
         }

@@ -16,6 +16,7 @@ use tollgate_core::lease::{Account, Exchange, Grant, LeaseId, Lender, Node};
 use tollgate_core::{Limit, Log, Wall};
 
 use super::answer::{self, Answer, Answers};
+use super::form::Loss;
 use super::script::Algorithm;
 use crate::ask::Ask;
 use crate::budget::{Budget, Kind};
@@ -155,7 +156,7 @@ impl Pair {
             let mut command = redis::cmd("EVALSHA");
             command.arg(hash(form.algorithm)).arg(2).arg(format!("mark:{}", self.key));
             command.arg(form.names.key(self.key.as_bytes()).text);
-            form.write_head(&mut command, "p", true);
+            form.write_head(&mut command, "p", Loss::Unknown);
             form.write_ask(&mut command, &ask, around);
             let reply: Value = command.query(&mut *connection).unwrap();
             let answers = Answers::read(reply, 1).unwrap();

@@ -5,8 +5,8 @@
 //! those ends: the slower the server, the more go at once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -16,6 +16,7 @@ use tollgate_local::Clock;
 use crate::error::StoreError;
 use crate::redis::answer;
 use crate::redis::batch::{self, Finished};
+use crate::redis::form::Loss;
 use crate::redis::job::Job;
 use crate::redis::link::Link;
 use crate::redis::name::SLOTS;
@@ -31,12 +32,15 @@ pub(super) struct Shared {
     epoch: AtomicU64,
     /// A bit for each slot whose mark was seen; the first one for all, without slots.
     seen: Box<[AtomicU64]>,
+    /// Processes of a Cluster that have lost their memory, and when. At most [`MOST_LOSSES`].
+    losses: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Shared {
     pub(super) fn new(clock: Arc<dyn Clock>, is_cluster: bool) -> Self {
         let seen = (0..SLOTS / 64).map(|_| AtomicU64::new(0)).collect();
-        Self { clock, is_cluster, ahead: AtomicI64::new(0), epoch: AtomicU64::new(0), seen }
+        let (ahead, epoch) = (AtomicI64::new(0), AtomicU64::new(0));
+        Self { clock, is_cluster, ahead, epoch, seen, losses: Mutex::default() }
     }
 
     pub(super) fn epoch(&self) -> u64 {
@@ -47,10 +51,26 @@ impl Shared {
         self.ahead.load(Ordering::Relaxed)
     }
 
-    /// Whether this process has seen a memory there: if there is none now, it was lost.
-    pub(super) fn knew(&self, slot: u16) -> bool {
+    /// What it means if there is no mark of that slot in that process.
+    pub(super) fn loss(&self, slot: u16, process: &str) -> Loss {
         let (word, bit) = self.bit_of(slot);
-        self.seen[word].load(Ordering::Relaxed) & bit != 0
+        if self.seen[word].load(Ordering::Relaxed) & bit != 0 {
+            return Loss::Now;
+        }
+        let losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
+        losses.get(process).map_or(Loss::Unknown, |micros| Loss::At(*micros))
+    }
+
+    /// A process that has lost one slot, not long ago, has lost all it had.
+    pub(super) fn learn_loss(&self, process: &str, micros: u64) {
+        if micros == 0 || !self.is_cluster {
+            return;
+        }
+        let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
+        if losses.len() >= MOST_LOSSES {
+            losses.clear();
+        }
+        losses.insert(process.to_owned(), micros);
     }
 
     pub(super) fn learn(&self, slot: u16, now: Wall, epoch: u64) {
@@ -94,6 +114,8 @@ struct Server {
     is_linking: bool,
     /// Batches that are not answered yet.
     under_way: usize,
+    /// Batches in a row that were not answered in time.
+    late: usize,
     jobs: Vec<Job>,
     pings: Vec<oneshot::Sender<Result<Wall, StoreError>>>,
 }
@@ -235,8 +257,10 @@ impl Driver {
     fn on_done(&mut self, node: String, finished: Finished) {
         let server = self.servers.entry(node).or_default();
         server.under_way = server.under_way.saturating_sub(1);
-        if finished.is_broken {
-            server.link = None;
+        server.late = if finished.is_late { server.late + 1 } else { 0 };
+        // A machine that is gone breaks no connection.
+        if finished.is_broken || server.late >= MOST_LATE {
+            (server.link, server.late) = (None, 0);
         }
         if finished.has_moved || (finished.is_broken && self.shared.is_cluster) {
             self.slots = Slots { ranges: Vec::new(), ..std::mem::take(&mut self.slots) };
@@ -324,5 +348,11 @@ async fn ping(
 /// Batches that one server works at: while one is on its way the other is worked on.
 const MOST_UNDER_WAY: usize = 2;
 
+/// After so many batches in a row that were not answered in time, another connection is tried.
+const MOST_LATE: usize = 3;
+
 /// Questions in one batch.
 const MOST_AT_ONCE: usize = 512;
+
+/// More processes than a Cluster has servers that are started again while somebody looks.
+const MOST_LOSSES: usize = 1_024;

@@ -22,6 +22,17 @@ pub(crate) struct Form {
     plan: Option<Plan>,
 }
 
+/// When a server has lost its memory, if it has no mark, as far as is known here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// There may never have been one.
+    Unknown,
+    /// There was one a moment ago.
+    Now,
+    /// Others of the same process were lost at this time, in microseconds.
+    At(u64),
+}
+
 impl Form {
     /// `None` if there is nothing to ask: there is no limit.
     pub(crate) fn of(budget: &Budget) -> Result<Option<Self>, StoreError> {
@@ -52,8 +63,13 @@ impl Form {
     }
 
     /// Begins a command: all but the keys' questions.
-    pub(super) fn write_head(&self, command: &mut Cmd, process: &str, knew: bool) {
-        command.arg(process).arg(u8::from(knew));
+    pub(super) fn write_head(&self, command: &mut Cmd, process: &str, loss: Loss) {
+        command.arg(process);
+        match loss {
+            Loss::Unknown => command.arg(0),
+            Loss::Now => command.arg("now"),
+            Loss::At(micros) => command.arg(micros),
+        };
         for argument in &self.head {
             command.arg(argument);
         }

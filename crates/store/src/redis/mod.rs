@@ -18,11 +18,13 @@
 //! | names this process | nothing was lost | |
 //! | names another | the process is new, and what it knows may lack the last moments | buckets are empty for as long as leases of the former memory may last, and then fill; windows up to a minute are spent until they end, longer ones and what they count go on; logs are full; all permits are out for the time of a lease |
 //! | is missing, and this client has seen one there | everything was lost | the same, except that windows of any length are spent until they end |
+//! | is missing, and this client has seen the process lose others | everything was lost, then | the same from then on |
 //! | is missing, and this client has never seen one | Redis is new to us | all keys have their whole budget |
 //!
 //! In the last case somebody else may have seen a mark: a node that starts at the very moment at which
 //! Redis lost its memory, and asks before any other does, is wrong, and grants each key one budget
-//! more. In the last but one an operator who knows better says so with `HSET tg:epoch lost 0`.
+//! more. In a Cluster the same goes for a slot that the first to ask has not asked about before. An
+//! operator who knows that nothing was spent says so with `HSET tg:epoch lost 0`.
 //!
 //! A slot of a Cluster that moves to another server is a slot in another process: it is treated as
 //! if a replica had taken over.
@@ -93,7 +95,8 @@ pub struct RedisStore {
 
 impl RedisStore {
     /// A store at an address. It connects when it is first asked, in the Tokio runtime from which
-    /// this is called, and again whenever it has to.
+    /// this is called, and again whenever it has to. Those who ask may be in others, which have
+    /// their timers on.
     ///
     /// | address | |
     /// |---|---|

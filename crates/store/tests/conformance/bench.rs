@@ -22,6 +22,11 @@ pub(crate) trait Bench {
     /// The store loses its memory.
     async fn lose_memory(&self);
 
+    /// Whether it knows of the loss also where nobody has asked before.
+    fn knows_of_loss_everywhere(&self) -> bool {
+        true
+    }
+
     fn budget(&self, rule: &str, limit: Limit) -> Arc<Budget> {
         Arc::new(Budget::new(rule, &limit, ROUND_TRIP, self.wall()))
     }

@@ -3,34 +3,41 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::Wall;
+use tollgate_core::lease::Exchange;
+use tollgate_core::{Limit, Wall};
 use tollgate_local::{Clock as _, SystemClock};
-use tollgate_store::{RedisConfig, RedisStore, Store as _};
+use tollgate_store::{Ask, RedisConfig, RedisStore, Store as _};
 
 use crate::bench::Bench;
-use crate::process::Redis;
+use crate::process::{Redis, start_cluster};
 use crate::suite;
 
 struct InRedis {
-    redis: Redis,
+    servers: Vec<Redis>,
     store: RedisStore,
 }
 
 impl InRedis {
-    fn new() -> Self {
+    fn alone() -> Self {
         let redis = Redis::start(&[]);
-        Self { store: open(&redis.url()), redis }
+        Self { store: open(&redis.url()), servers: vec![redis] }
+    }
+
+    fn cluster() -> Self {
+        let servers = start_cluster();
+        let store = open(&format!("redis+cluster://127.0.0.1:{}", servers[1].port));
+        Self { store, servers }
     }
 }
 
 /// A store with more patience than a busy machine needs.
-pub(crate) fn open(url: &str) -> RedisStore {
+fn open(url: &str) -> RedisStore {
     let config = RedisConfig { timeout: Duration::from_secs(20), ..RedisConfig::default() };
     RedisStore::open(url, config, Arc::new(SystemClock::new())).unwrap()
 }
 
 /// Waits until the store's clock has gone on by so much.
-pub(crate) async fn pass(store: &RedisStore, span: Duration) {
+async fn pass(store: &RedisStore, span: Duration) {
     let begin = store.ping().await.unwrap().wall.as_unix_nanos();
     let end = begin + u64::try_from(span.as_nanos()).unwrap();
     while store.ping().await.unwrap().wall.as_unix_nanos() <= end {
@@ -54,11 +61,48 @@ impl Bench for InRedis {
     }
 
     async fn lose_memory(&self) {
-        self.redis.cli(&["FLUSHALL"]);
+        // Replicas refuse, and follow.
+        for server in &self.servers {
+            server.cli(&["FLUSHALL"]);
+        }
+    }
+
+    fn knows_of_loss_everywhere(&self) -> bool {
+        self.servers.len() == 1
     }
 }
 
 #[tokio::test]
 async fn redis_conforms() {
-    suite::run(&InRedis::new()).await;
+    suite::run(&InRedis::alone()).await;
+}
+
+#[tokio::test]
+async fn a_cluster_of_redis_conforms() {
+    suite::run(&InRedis::cluster()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_who_ask_at_once_get_the_limit_and_no_more() {
+    let bench = InRedis::alone();
+    for (name, limit) in [
+        ("bucket", Limit::token_bucket("100/day").unwrap()),
+        ("window", Limit::fixed_window("100/month").unwrap()),
+        ("sliding", Limit::sliding_window("100/month").unwrap()),
+        ("log", Limit::sliding_log("100/day").unwrap()),
+    ] {
+        let budget = bench.budget(name, limit);
+        let mut clients = tokio::task::JoinSet::new();
+        for _ in 0..8 {
+            let (store, budget) = (open(&bench.servers[0].url()), budget.clone());
+            for _ in 0..25 {
+                let ask = Ask::new(budget.clone(), "k", Exchange::once(1));
+                let store = store.clone();
+                clients.spawn(async move { store.exchange(&[ask]).await.remove(0) });
+            }
+        }
+        let grants = clients.join_all().await;
+        let allowed = grants.iter().filter(|grant| grant.as_ref().unwrap().decision.is_allowed());
+        assert_eq!(allowed.count(), 100, "{name}");
+    }
 }

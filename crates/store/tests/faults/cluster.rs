@@ -2,36 +2,12 @@
 
 use tollgate_store::{Store as _, StoreError};
 
-use crate::process::{Redis, free_port, until};
+use crate::process::{Redis, start_cluster};
 use crate::view::{View, pause};
-
-fn start() -> Vec<Redis> {
-    let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1500"];
-    // The servers talk among themselves on a port that is higher by ten thousand.
-    let port = || until("a port is free", || Some(free_port()).filter(|port| *port < 55_000));
-    let servers: Vec<_> = (0..6).map(|_| Redis::start_on(port(), &options)).collect();
-    let addresses: Vec<_> = servers.iter().map(|one| format!("127.0.0.1:{}", one.port)).collect();
-    let mut create = vec!["--cluster", "create"];
-    create.extend(addresses.iter().map(String::as_str));
-    create.extend(["--cluster-replicas", "1", "--cluster-yes"]);
-    servers[0].cli(&create);
-    until("the Cluster is whole", || {
-        let is_ready = |one: &Redis| {
-            let is_whole = one.cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok");
-            let nodes = one.cli(&["CLUSTER", "NODES"]);
-            let replication = one.cli(&["INFO", "replication"]);
-            let is_linked =
-                replication.contains("role:master") || replication.contains("link_status:up");
-            is_whole && is_linked && nodes.matches(" connected").count() == 6
-        };
-        servers.iter().all(is_ready).then_some(())
-    });
-    servers
-}
 
 #[tokio::test]
 async fn keys_of_all_slots_are_found_and_stay_found() {
-    let mut servers = start();
+    let mut servers = start_cluster();
     // One seed that is not there, and one that is.
     let view = View::of(&format!("redis+cluster://127.0.0.1:1,127.0.0.1:{}", servers[0].port));
     let budget = view.bucket("20/day");

@@ -94,6 +94,31 @@ impl Drop for Redis {
     }
 }
 
+/// A Cluster of three primaries, and then a replica for each.
+pub(crate) fn start_cluster() -> Vec<Redis> {
+    let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1500"];
+    // The servers talk among themselves on a port that is higher by ten thousand.
+    let port = || until("a port is free", || Some(free_port()).filter(|port| *port < 55_000));
+    let servers: Vec<_> = (0..6).map(|_| Redis::start_on(port(), &options)).collect();
+    let addresses: Vec<_> = servers.iter().map(|one| format!("127.0.0.1:{}", one.port)).collect();
+    let mut create = vec!["--cluster", "create"];
+    create.extend(addresses.iter().map(String::as_str));
+    create.extend(["--cluster-replicas", "1", "--cluster-yes"]);
+    servers[0].cli(&create);
+    until("the Cluster is whole", || {
+        let is_ready = |one: &Redis| {
+            let is_whole = one.cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok");
+            let nodes = one.cli(&["CLUSTER", "NODES"]);
+            let replication = one.cli(&["INFO", "replication"]);
+            let is_linked =
+                replication.contains("role:master") || replication.contains("link_status:up");
+            is_whole && is_linked && nodes.matches(" connected").count() == 6
+        };
+        servers.iter().all(is_ready).then_some(())
+    });
+    servers
+}
+
 pub(crate) fn cli(port: u16, arguments: &[&str]) -> String {
     let output = Command::new("redis-cli")
         .args(["-h", "127.0.0.1", "-p", &port.to_string()])

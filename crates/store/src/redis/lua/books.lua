@@ -316,7 +316,7 @@ local function answers(budget)
     budget.all_fields = {}
     for _, name in ipairs(COMMON) do table.insert(budget.all_fields, name) end
     for _, name in ipairs(budget.fields) do table.insert(budget.all_fields, name) end
-    local all, quick = { NOW, EPOCH }, budget.quick
+    local all, quick = HEAD, budget.quick
     for index = 2, #KEYS do
         local key, begin = KEYS[index], place
         local answer = quick and ARGV[begin + 1] == '' and quick(key)
@@ -324,7 +324,7 @@ local function answers(budget)
             place = begin
             answer = exchange(key, budget)
         end
-        all[index + 1] = answer
+        all[#all + 1] = answer
     end
     return all
 end

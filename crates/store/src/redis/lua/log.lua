@@ -5,7 +5,7 @@
 
 local limit, window = number(), number()
 
-local HEAD = '^log 1 (%d+) (%d+) (%d+)$'
+local TITLE = '^log 1 (%d+) (%d+) (%d+)$'
 
 local function entry(line)
     local at, cost = string.match(line or '', '^(%d+) (%d+)$')
@@ -52,7 +52,7 @@ local function decide(key)
     local cost = number()
     local head = redis.pcall('LINDEX', key, 0)
     if type(head) == 'table' and head.err then return { FOREIGN, head.err } end
-    local epoch, latest, spent = string.match(head or '', HEAD)
+    local epoch, latest, spent = string.match(head or '', TITLE)
     if head and not epoch then return { FOREIGN, 'another list' } end
     if head then redis.call('LPOP', key) end
     local at = max(NOW, tonumber(latest or 0))
@@ -80,6 +80,6 @@ local function decide(key)
     return { RECORD, at, spent, last, cost, fits and 1 or 0, retry, -1, 0 }
 end
 
-local all = { NOW, EPOCH }
-for index = 2, #KEYS do all[index + 1] = decide(KEYS[index]) end
+local all = HEAD
+for index = 2, #KEYS do all[#all + 1] = decide(KEYS[index]) end
 return all

@@ -93,7 +93,10 @@ end
 -- forgotten what was spent. Its process has another name then than the one that left the mark. The
 -- mark says since when this memory lasts, and what is known of the one before: nothing was there
 -- (lost is 0), some of it was kept, or all of it is gone.
-local process, knew = text(), text() == '1'
+--
+-- Who asks tells when everything was lost, as far as they know: `now` if they have seen a mark where
+-- there is none, a moment if the process has lost others, 0 if they know of nothing.
+local process, known_loss = text(), text()
 local EPOCH, LOST, KEPT
 do
     local mark = redis.call('HMGET', KEYS[1], 'epoch', 'process', 'lost', 'kept')
@@ -101,13 +104,16 @@ do
         EPOCH, LOST, KEPT = tonumber(mark[1]), tonumber(mark[3]), mark[4] == '1'
     else
         KEPT = mark[1] and true or false
-        LOST = (KEPT or knew) and NOW or 0
+        LOST = (KEPT or known_loss == 'now') and NOW or tonumber(known_loss)
         -- Another one even if the clock stands still, or runs backwards.
         EPOCH = max(NOW, (tonumber(mark[1] or 0) or 0) + 1)
         redis.call('HSET', KEYS[1], 'epoch', EPOCH, 'process', process, 'lost', LOST,
             'kept', KEPT and 1 or 0)
     end
 end
+
+-- Answers begin with the time, the memory, and when all before it was lost.
+local HEAD = { NOW, EPOCH, KEPT and 0 or LOST }
 
 local EPOCH_TEXT = format('%.0f', EPOCH)
 
