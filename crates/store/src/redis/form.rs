@@ -57,7 +57,7 @@ impl Form {
             },
         };
         let mut head = vec![millis(kept_for(budget, plan)).to_string(), budget.to_string()];
-        head.extend(terms(budget, algorithm));
+        head.extend(terms(budget));
         head.extend(numbers(budget, plan));
         Ok(Some(Self { algorithm, names: Names::of(budget), head, plan }))
     }
@@ -135,12 +135,10 @@ fn windows(budget: &Budget, around: Wall, phase: Phase) -> [u64; 3] {
     [begin, middle, end].map(|tick| budget.unix_nanos(tick))
 }
 
-/// The terms of lending: for how long, and how far away. Less than nothing if nothing is lent. A log
-/// has none.
-fn terms(budget: &Budget, algorithm: Algorithm) -> Vec<String> {
+/// The terms of lending: for how long, and how far away. Less than nothing if nothing is lent.
+fn terms(budget: &Budget) -> Vec<String> {
     let pair = |span: Duration| [span.as_secs().to_string(), span.subsec_nanos().to_string()];
     match budget.terms() {
-        _ if algorithm == Algorithm::Log => Vec::new(),
         Some(terms) => [pair(terms.hold()), pair(terms.round_trip())].concat(),
         None => ["-1", "0", "0", "0"].map(String::from).to_vec(),
     }

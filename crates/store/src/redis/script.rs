@@ -19,17 +19,30 @@ impl Algorithm {
         [Self::Bucket, Self::Window, Self::Sliding, Self::Permits, Self::Log];
 
     pub(super) const fn source(self) -> &'static str {
+        macro_rules! part {
+            ($name:literal) => {
+                concat!(include_str!(concat!("lua/", $name, ".lua")), "\n")
+            };
+        }
         macro_rules! source {
-            ($($part:literal),+) => {
-                concat!($(include_str!(concat!("lua/", $part, ".lua")), "\n"),+)
+            ($head:literal, $budget:literal) => {
+                concat!(
+                    part!("prelude"),
+                    part!($head),
+                    "local function open_books()\n",
+                    part!("books"),
+                    part!($budget),
+                    "end\n",
+                    part!("answers")
+                )
             };
         }
         match self {
-            Self::Bucket => source!("prelude", "books", "bucket"),
-            Self::Window => source!("prelude", "books", "window"),
-            Self::Sliding => source!("prelude", "books", "sliding"),
-            Self::Permits => source!("prelude", "books", "permits"),
-            Self::Log => source!("prelude", "log"),
+            Self::Bucket => source!("bucket_head", "bucket"),
+            Self::Window => source!("window_head", "window"),
+            Self::Sliding => source!("sliding_head", "sliding"),
+            Self::Permits => source!("permits_head", "permits"),
+            Self::Log => concat!(part!("prelude"), part!("log")),
         }
     }
 

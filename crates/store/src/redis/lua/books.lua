@@ -1,5 +1,8 @@
 -- The books of one key, and how they are lent from: `Account` and `Lender` of the core in Lua.
 --
+-- This is the body of a function that is called when the first question needs it: most calls of a
+-- script do without (see `answers.lua`), and to make its functions takes time.
+--
 -- A budget is a table of what differs between algorithms:
 --   fields               the names of its numbers in the key's hash
 --   read(account)        its arguments of a question
@@ -9,13 +12,8 @@
 --   spend(account, cost) whether it was spent
 --   left(account), take(account, tokens), give(account, tokens)
 --   window_end(account)  a time, or nothing
---   quick(key)           the answer to a question that is asked once, in the usual case: the key is
---                        known and nothing of it is lent. Nothing, and nothing read or done, otherwise
 --   reusable             whether what was used is still lent: permits
 
--- Terms of lending. Without a hold nothing is lent.
-local hold_s, hold_ns, trip_s, trip_ns = number(), number(), number(), number()
-local is_lent = hold_s >= 0
 local MOST_LEASES, STRICT_MEMORY = 256, 1
 
 -- A lease is a field of the hash, its numbers in this order.
@@ -68,12 +66,12 @@ end
 local COMMON = { 'v', 'epoch', 'at', 'escrow', 'hungry', 'leases', 'due' }
 local function load(key, budget)
     local names = budget.all_fields
-    local found = redis.pcall('HMGET', key, unpack(names))
+    local found = try('HMGET', key, unpack(names))
     if found.err then return nil, found.err end
     local account = { key = key, changed = {}, is_changed = false }
     local is_known = found[1] == '1'
     if found[1] and not is_known then return nil, 'another version' end
-    if not is_known and redis.call('EXISTS', key) == 1 then return nil, 'another hash' end
+    if not is_known and call('EXISTS', key) == 1 then return nil, 'another hash' end
     if is_known and not is_number_list(found, 2) then return nil, 'no number' end
     if is_known then
         account.epoch, account.at = tonumber(found[2]), max(tonumber(found[3]), NOW)
@@ -98,7 +96,7 @@ end
 
 local function all_leases(account)
     local leases = {}
-    local all = account.is_stale and {} or redis.call('HGETALL', account.key)
+    local all = account.is_stale and {} or call('HGETALL', account.key)
     for index = 1, #all, 2 do
         if string.sub(all[index], 1, 6) == 'lease ' then
             leases[all[index]] = read_lease(all[index + 1])
@@ -149,7 +147,7 @@ end
 
 local function save(account, budget)
     if not account.is_changed then return end
-    if account.is_stale then redis.call('DEL', account.key) end
+    if account.is_stale then call('DEL', account.key) end
     local sets = { 'v', 1, 'limit', limit_text, 'epoch', EPOCH, 'at', account.at, 'escrow',
         account.escrow, 'hungry', account.hungry, 'leases', account.leases, 'due', account.due }
     for _, name in ipairs(budget.fields) do
@@ -161,11 +159,11 @@ local function save(account, budget)
             sets[#sets + 1] = node
             sets[#sets + 1] = format(LEASE_FORMAT, unpack(lease))
         else
-            redis.call('HDEL', account.key, node)
+            call('HDEL', account.key, node)
         end
     end
-    redis.call('HSET', account.key, unpack(sets))
-    redis.call('PEXPIRE', account.key, ttl)
+    call('HSET', account.key, unpack(sets))
+    call('PEXPIRE', account.key, ttl)
 end
 
 -- How long what is lent now is kept: no longer than its window.
@@ -284,7 +282,7 @@ local function exchange(key, budget)
     local lease
     if ask.node then
         local line = not account.is_stale and account.changed[ask.node] == nil
-            and redis.call('HGET', key, ask.node)
+            and call('HGET', key, ask.node)
         lease = account.changed[ask.node] or (line and read_lease(line)) or nil
         if lease and ask.sequence < lease[SEQUENCE] then return { OVERTAKEN } end
         if lease and ask.sequence == lease[SEQUENCE] then return told(lease) end
@@ -312,19 +310,10 @@ local function exchange(key, budget)
     return record
 end
 
-local function answers(budget)
+-- Answers questions about keys of a budget.
+local function exchange_of(budget)
     budget.all_fields = {}
     for _, name in ipairs(COMMON) do table.insert(budget.all_fields, name) end
     for _, name in ipairs(budget.fields) do table.insert(budget.all_fields, name) end
-    local all, quick = HEAD, budget.quick
-    for index = 2, #KEYS do
-        local key, begin = KEYS[index], place
-        local answer = quick and ARGV[begin + 1] == '' and quick(key)
-        if not answer then
-            place = begin
-            answer = exchange(key, budget)
-        end
-        all[#all + 1] = answer
-    end
-    return all
+    return function(key) return exchange(key, budget) end
 end

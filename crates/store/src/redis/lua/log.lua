@@ -15,9 +15,9 @@ end
 -- Forgets what is over at `at`, and returns what is left of the sum.
 local function forget(key, at, spent)
     while true do
-        local first, cost = entry(redis.call('LINDEX', key, 0))
+        local first, cost = entry(call('LINDEX', key, 0))
         if not first or first + window > at then return spent end
-        redis.call('LPOP', key)
+        call('LPOP', key)
         spent = spent - cost
     end
 end
@@ -27,7 +27,7 @@ end
 local function last_in_the_way(key, spent, cost)
     local from, step = 0, 100
     while true do
-        local lines = redis.call('LRANGE', key, from, from + step - 1)
+        local lines = call('LRANGE', key, from, from + step - 1)
         for _, line in ipairs(lines) do
             local at, gone = entry(line)
             spent = spent - gone
@@ -39,27 +39,27 @@ local function last_in_the_way(key, spent, cost)
 end
 
 local function record(key, at, cost)
-    local last, before_it = entry(redis.call('LINDEX', key, -1))
+    local last, before_it = entry(call('LINDEX', key, -1))
     local line = format('%.0f %.0f', at, cost)
     if last == at then
-        redis.call('LSET', key, -1, format('%.0f %.0f', at, before_it + cost))
+        call('LSET', key, -1, format('%.0f %.0f', at, before_it + cost))
     else
-        redis.call('RPUSH', key, line)
+        call('RPUSH', key, line)
     end
 end
 
 local function decide(key)
     local cost = number()
-    local head = redis.pcall('LINDEX', key, 0)
+    local head = try('LINDEX', key, 0)
     if type(head) == 'table' and head.err then return { FOREIGN, head.err } end
     local epoch, latest, spent = string.match(head or '', TITLE)
     if head and not epoch then return { FOREIGN, 'another list' } end
-    if head then redis.call('LPOP', key) end
+    if head then call('LPOP', key) end
     local at = max(NOW, tonumber(latest or 0))
     spent = tonumber(spent or 0)
     if tonumber(epoch or 0) ~= EPOCH and LOST > 0 then
         -- Full at the moment of the loss, whatever was kept of it.
-        redis.call('DEL', key)
+        call('DEL', key)
         spent = limit
         record(key, LOST, limit)
     end
@@ -72,14 +72,13 @@ local function decide(key)
     elseif not fits and cost <= limit then
         retry = last_in_the_way(key, spent, cost)
     end
-    local last = entry(redis.call('LINDEX', key, -1)) or 0
+    local last = entry(call('LINDEX', key, -1)) or 0
     if last > 0 then
-        redis.call('LPUSH', key, format('log 1 %.0f %.0f %.0f', EPOCH, at, spent))
-        redis.call('PEXPIRE', key, ttl)
+        call('LPUSH', key, format('log 1 %.0f %.0f %.0f', EPOCH, at, spent))
+        call('PEXPIRE', key, ttl)
     end
     return { RECORD, at, spent, last, cost, fits and 1 or 0, retry, -1, 0 }
 end
 
-local all = HEAD
-for index = 2, #KEYS do all[#all + 1] = decide(KEYS[index]) end
-return all
+for index = 2, #KEYS do HEAD[index + 2] = decide(KEYS[index]) end
+return HEAD

@@ -1,6 +1,4 @@
--- Permits: so many at once. There is nothing to keep beside what is lent.
-
-local most = number()
+-- The budget of permits.
 
 local permits = { fields = {}, reusable = true }
 
@@ -36,4 +34,4 @@ function permits.give() end
 
 function permits.window_end() end
 
-return answers(permits)
+return exchange_of(permits)

@@ -8,6 +8,7 @@
 -- rest in units of which `base` make a second. Counts of tokens are below 2^50.
 
 local floor, min, max, format = math.floor, math.min, math.max, string.format
+local call, try = redis.call, redis.pcall
 
 local BILLION = 1000000000
 local MILLION = 1000000
@@ -99,7 +100,7 @@ end
 local process, known_loss = text(), text()
 local EPOCH, LOST, KEPT
 do
-    local mark = redis.call('HMGET', KEYS[1], 'epoch', 'process', 'lost', 'kept')
+    local mark = call('HMGET', KEYS[1], 'epoch', 'process', 'lost', 'kept')
     if mark[2] == process then
         EPOCH, LOST, KEPT = tonumber(mark[1]), tonumber(mark[3]), mark[4] == '1'
     else
@@ -107,7 +108,7 @@ do
         LOST = (KEPT or known_loss == 'now') and NOW or tonumber(known_loss)
         -- Another one even if the clock stands still, or runs backwards.
         EPOCH = max(NOW, (tonumber(mark[1] or 0) or 0) + 1)
-        redis.call('HSET', KEYS[1], 'epoch', EPOCH, 'process', process, 'lost', LOST,
+        call('HSET', KEYS[1], 'epoch', EPOCH, 'process', process, 'lost', LOST,
             'kept', KEPT and 1 or 0)
     end
 end
@@ -119,6 +120,10 @@ local EPOCH_TEXT = format('%.0f', EPOCH)
 
 -- The time that a key is kept after it was last written, and what its limit reads like.
 local ttl, limit_text = text(), text()
+
+-- Terms of lending. Without a hold nothing is lent.
+local hold_s, hold_ns, trip_s, trip_ns = number(), number(), number(), number()
+local is_lent = hold_s >= 0
 
 -- Answers begin with one of these.
 local RECORD, OVERTAKEN, FOREIGN, OTHER_WINDOW = 0, 1, 2, 3

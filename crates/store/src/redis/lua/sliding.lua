@@ -1,9 +1,4 @@
--- Sliding windows: what was spent in this window, and in the last one.
---
--- Of the last one so much counts as is less than a window ago, rounded up to whole tokens.
-
-local limit, is_short = number(), text() == '1'
-local length_s, length_ns, rounding = number(), number(), number()
+-- The budget of a sliding window.
 
 local sliding = { fields = { 'end', 'rest', 'last', 'this' } }
 
@@ -77,4 +72,4 @@ function sliding.window_end(account)
     return account['end'], account.rest
 end
 
-return answers(sliding)
+return exchange_of(sliding)
