@@ -32,9 +32,9 @@ use crate::error::StoreError;
 /// # }).expect("the limit is fine");
 /// ```
 pub trait Store: Send + Sync + 'static {
-    /// Settles, takes back, decides and lends, for each question in its turn; the answers come in
-    /// the same order. Each question is one atomic step. Several are not one: others may come in
-    /// between.
+    /// Settles, takes back, decides and lends, for each question by itself. The answers stand in the
+    /// order of the questions; decided they may be in another. Each question is one atomic step.
+    /// Several are not one: others may come in between.
     ///
     /// An error says that nothing was decided. Whether anything was done is then unknown, except
     /// where the error says so. A numbered exchange can be sent again; one that is asked for

@@ -327,6 +327,22 @@ proptest! {
     }
 }
 
+/// More entries than are looked at in one go, some of which are over at a time, and then all.
+#[test]
+fn long_logs_agree() {
+    let limit = Limit::sliding_log("500/s").unwrap();
+    let mut pair = Pair::new(budget(&limit), NOW, None);
+    for number in 0..700u64 {
+        pair.now += 1_500 + number % 7;
+        pair.ask(Exchange::once(1 + number % 2), 0);
+    }
+    for pause in [350_000, 1, 900_000, 5_000_000] {
+        pair.now += pause;
+        pair.ask(Exchange::once(400), 0);
+        pair.ask(Exchange::once(400), 0);
+    }
+}
+
 /// More nodes than there are places: those who hold nothing make room, others do not.
 #[test]
 fn agrees_when_all_places_are_taken() {

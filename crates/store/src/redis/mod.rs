@@ -26,6 +26,11 @@
 //! more. In a Cluster the same goes for a slot that the first to ask has not asked about before. An
 //! operator who knows that nothing was spent says so with `HSET tg:epoch lost 0`.
 //!
+//! Every key has a time to live, of twice what it takes to have its whole budget back, except for the
+//! mark. A policy that evicts keys before their time forgets what was spent, and nobody can tell: use
+//! `noeviction`, or one of the `volatile` ones if there is memory enough. Two primaries of one service
+//! that do not know of each other both lend; `min-replicas-to-write` keeps the lonely one from it.
+//!
 //! A slot of a Cluster that moves to another server is a slot in another process: it is treated as
 //! if a replica had taken over.
 

@@ -106,12 +106,17 @@ async fn a_server_without_memory_says_so() {
     let redis = Redis::start(&["--maxmemory-policy", "noeviction"]);
     let view = View::of(&redis.url());
     let budget = view.bucket("5/day");
+    let log = view.budget("log", &tollgate_core::Limit::sliding_log("5/day").unwrap());
     assert_eq!(view.spend(&budget, "k").await, Ok(true));
+    assert_eq!(view.spend(&log, "k").await, Ok(true));
     redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
-    let error = view.spend(&budget, "other").await.unwrap_err();
-    assert!(matches!(error, StoreError::OutOfMemory { .. }), "{error}");
+    for (budget, key) in [(&budget, "other"), (&budget, "k"), (&log, "k"), (&log, "other")] {
+        let error = view.spend(budget, key).await.unwrap_err();
+        assert!(matches!(error, StoreError::OutOfMemory { .. }), "{error}");
+    }
     redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
     assert_eq!(view.left_at_last(&budget, "k").await, 4);
+    assert_eq!(view.left(&log, "k").await, Ok(4), "what was refused has changed nothing");
 }
 
 #[tokio::test]

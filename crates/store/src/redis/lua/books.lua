@@ -147,22 +147,28 @@ end
 
 local function save(account, budget)
     if not account.is_changed then return end
-    if account.is_stale then call('DEL', account.key) end
+    if account.is_stale then
+        -- A server without memory refuses this, and would not refuse to delete.
+        call('HSET', account.key, 'v', 1)
+        call('DEL', account.key)
+    end
     local sets = { 'v', 1, 'limit', limit_text, 'epoch', EPOCH, 'at', account.at, 'escrow',
         account.escrow, 'hungry', account.hungry, 'leases', account.leases, 'due', account.due }
     for _, name in ipairs(budget.fields) do
         sets[#sets + 1] = name
         sets[#sets + 1] = account[name]
     end
+    local gone = {}
     for node, lease in pairs(account.changed) do
         if lease then
             sets[#sets + 1] = node
             sets[#sets + 1] = format(LEASE_FORMAT, unpack(lease))
         else
-            call('HDEL', account.key, node)
+            gone[#gone + 1] = node
         end
     end
     call('HSET', account.key, unpack(sets))
+    if #gone > 0 then call('HDEL', account.key, unpack(gone)) end
     call('PEXPIRE', account.key, ttl)
 end
 
