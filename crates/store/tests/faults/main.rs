@@ -10,6 +10,7 @@
 )]
 
 mod cluster;
+mod fleet;
 mod memory;
 #[path = "../support/process.rs"]
 mod process;
