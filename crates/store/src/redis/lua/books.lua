@@ -38,7 +38,7 @@ local function read_lease(line)
     return lease
 end
 
-local LEASE_FORMAT = string.sub(string.rep('%.0f ', LEASE_NUMBERS), 1, -2)
+local LEASE_FORMAT = string.sub(string.rep('%d ', LEASE_NUMBERS), 1, -2)
 
 local function out(lease)
     return lease[GRANTED] - lease[USED] - lease[RETURNED]
@@ -152,11 +152,12 @@ local function save(account, budget)
         call('HSET', account.key, 'v', 1)
         call('DEL', account.key)
     end
-    local sets = { 'v', 1, 'limit', limit_text, 'epoch', EPOCH, 'at', account.at, 'escrow',
-        account.escrow, 'hungry', account.hungry, 'leases', account.leases, 'due', account.due }
+    local sets = { 'v', '1', 'limit', limit_text, 'epoch', EPOCH_TEXT, 'at', digits(account.at),
+        'escrow', digits(account.escrow), 'hungry', digits(account.hungry),
+        'leases', digits(account.leases), 'due', digits(account.due) }
     for _, name in ipairs(budget.fields) do
         sets[#sets + 1] = name
-        sets[#sets + 1] = account[name]
+        sets[#sets + 1] = digits(account[name])
     end
     local gone = {}
     for node, lease in pairs(account.changed) do

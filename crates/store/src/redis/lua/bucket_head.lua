@@ -26,7 +26,7 @@ local function quick(key)
     local turn_s, turn_g = later(full, part, NOW_S, NOW_G)
     local full_s, full_g = add(turn_s, turn_g, span_s, span_g, BASE)
     if before(END_S, END_G, full_s, full_g) then return answer end
-    call('HSET', key, 'full', full_s, 'part', full_g)
+    call('HSET', key, 'full', digits(full_s), 'part', digits(full_g))
     if floor(full_s / STEP_S) ~= floor(full / STEP_S) then call('PEXPIRE', key, ttl) end
     return answer
 end

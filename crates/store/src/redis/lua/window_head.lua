@@ -22,6 +22,8 @@ local function quick(key)
     end
     local cost = tonumber(ARGV[begin])
     place = begin + 6
-    if cost > 0 and count + cost <= limit then call('HSET', key, 'count', count + cost) end
+    if cost > 0 and count + cost <= limit then
+        call('HSET', key, 'count', digits(count + cost))
+    end
     return { RECORD, NOW, count, 0 }
 end
