@@ -43,7 +43,8 @@ async fn a_server_that_stands_still_costs_a_timeout_and_no_more() {
 #[tokio::test]
 async fn no_more_questions_wait_than_may() {
     let redis = Redis::start(&[]);
-    let config = RedisConfig { most_waiting: 10, ..RedisConfig::default() };
+    let timeout = Duration::from_millis(500);
+    let config = RedisConfig { timeout, most_waiting: 10, ..RedisConfig::default() };
     let view = View::with(&redis.url(), config);
     let budget = view.bucket("1k/day");
     view.left_at_last(&budget, "k").await;
@@ -51,7 +52,7 @@ async fn no_more_questions_wait_than_may() {
     let asks = tollgate_store::Ask::new(budget, "k", tollgate_core::lease::Exchange::once(1));
     let answers = view.store.exchange(&vec![asks; 15]).await;
     let busy = |answer: &&Result<_, StoreError>| matches!(answer, Err(StoreError::Busy { .. }));
-    assert_eq!(answers.iter().filter(busy).count(), 5);
+    assert_eq!(answers.iter().filter(busy).count(), 5, "{answers:?}");
     redis.signal("CONT");
 }
 
