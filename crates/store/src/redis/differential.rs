@@ -62,7 +62,8 @@ struct Deed {
     least: u64,
     /// Which lease it is about: its own, none, or somebody else's.
     about: u8,
-    /// A new exchange, the last again, an old one, or one that is asked once.
+    /// A new exchange, the last again, an old one, or one that is asked once, of which some are at the
+    /// very edge: what is left, one more, or what was denied at the moment at which it is allowed.
     kind: u8,
     /// By how much the asker's clock is wrong, in microseconds.
     skew: i64,
@@ -204,6 +205,7 @@ impl Pair {
 
     fn play(&mut self, deeds: &[Deed]) {
         let (mut leases, mut last) = ([None; 5], [None::<Exchange>; 5]);
+        let (mut left, mut denied) = (0, None);
         for (index, deed) in deeds.iter().enumerate() {
             self.now += deed.pause;
             let who = deed.node as usize;
@@ -225,14 +227,24 @@ impl Pair {
                 (0, Some(last)) => last,
                 (1, Some(last)) => Exchange { sequence: last.sequence / 2 + 1, ..new },
                 (2..5, _) => Exchange::once(deed.cost),
+                (5, _) => Exchange::once(left),
+                (6, _) => Exchange::once(left.saturating_add(1)),
+                (7, _) => {
+                    let (cost, wait): (u64, Duration) = denied.take().unwrap_or_default();
+                    // Rounded up, as the clock is in microseconds.
+                    self.now += wait.as_nanos().div_ceil(1_000) as u64;
+                    Exchange::once(cost)
+                }
                 _ => new,
             };
             let grant = self.ask(exchange, deed.skew);
+            let wait = grant.and_then(|grant| grant.decision.retry_after());
+            denied = wait.map(|wait| (exchange.cost, wait)).or(denied);
             if let (Some(grant), true) = (grant, exchange.sequence == new.sequence) {
                 (leases[who], last[who]) = (Some(grant.lease), Some(exchange));
             }
             // What is left is compared as well.
-            self.ask(Exchange::once(0), 0);
+            left = self.ask(Exchange::once(0), 0).map_or(0, |grant| grant.decision.remaining());
         }
     }
 }
