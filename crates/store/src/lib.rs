@@ -29,5 +29,5 @@ pub use ask::Ask;
 pub use budget::Budget;
 pub use error::StoreError;
 pub use memory::MemoryStore;
-pub use redis::{RedisConfig, RedisStore};
+pub use redis::{RedisConfig, RedisStore, RedisVisit};
 pub use store::{Pulse, Store};

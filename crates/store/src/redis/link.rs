@@ -138,7 +138,7 @@ fn refuse_old(server: &str) -> Result<(), StoreError> {
 }
 
 /// Before, the time of the clock and a write did not go together in a script.
-const LEAST_MAJOR: u32 = 6;
+pub(super) const LEAST_MAJOR: u32 = 6;
 const LEAST: &str = "6.0";
 
 #[cfg(test)]

@@ -48,9 +48,11 @@ mod link;
 mod name;
 mod route;
 mod script;
+mod visit;
 
 pub use config::RedisConfig;
 pub(crate) use form::Form;
+pub use visit::RedisVisit;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;

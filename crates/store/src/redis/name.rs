@@ -47,7 +47,7 @@ pub(super) fn mark_of(slot: u16) -> String {
 }
 
 /// The first number that lies in a slot. There is one below a million for each: a test looks.
-fn tag_in(wanted: u16) -> u32 {
+pub(super) fn tag_in(wanted: u16) -> u32 {
     use std::sync::OnceLock;
     static TAGS: OnceLock<Box<[u32]>> = OnceLock::new();
     let tags = TAGS.get_or_init(|| {

@@ -74,7 +74,8 @@ impl Route {
         }
     }
 
-    async fn primary(
+    /// What the first Sentinel who knows a primary says.
+    pub(super) async fn primary(
         &self,
         sentinels: &[ConnectionInfo],
         service: &str,
@@ -151,7 +152,7 @@ fn address_of(server: &Value, asked: &str) -> Option<String> {
 }
 
 /// The same way to another host and port.
-fn beside(seed: &ConnectionInfo, node: &str) -> Option<ConnectionInfo> {
+pub(super) fn beside(seed: &ConnectionInfo, node: &str) -> Option<ConnectionInfo> {
     let (host, port) = node.rsplit_once(':')?;
     let host = if host.is_empty() { address::host(seed) } else { host };
     Some(address::at(seed, host, port.parse().ok()?))
