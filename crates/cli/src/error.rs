@@ -16,7 +16,7 @@ use crate::print;
 pub(crate) enum Ending {
     /// All is well.
     Good,
-    /// Rules are wrong or differ, tests failed, or a request was denied.
+    /// Rules are wrong or differ, tests failed, a request was denied, or a store has a problem.
     Findings,
     /// The command line is wrong, or a file cannot be read or written.
     Failure,
@@ -100,6 +100,9 @@ pub(crate) enum Error {
     /// A server did not do what it was asked to.
     #[error(transparent)]
     Admin(#[from] AdminError),
+    /// That is no store; nobody was asked.
+    #[error("{0}")]
+    Store(#[from] tollgate_store::StoreError),
     /// There are no figures.
     #[error(transparent)]
     Bench(#[from] bench::Error),
@@ -140,6 +143,7 @@ impl Error {
             Self::Swap(_) => "no-engine",
             Self::System(_) => "no-server",
             Self::Admin(error) => error.code(),
+            Self::Store(_) => "bad-store",
             Self::Bench(_) => "no-figures",
             Self::Print(_) => "no-output",
         }
@@ -174,6 +178,7 @@ impl Error {
             Self::Swap(_) => alone(None, None, "count fewer keys, or with fewer limits"),
             Self::System(_) => alone(None, None, "see what the system says"),
             Self::Admin(error) => alone(None, None, error.remedy()),
+            Self::Store(_) => alone(None, None, STORE_REMEDY),
             Self::Bench(_) => alone(None, None, "measure with other flags"),
             Self::Print(_) => alone(None, None, "see who reads the output"),
         }
@@ -232,6 +237,7 @@ impl Error {
             }
             Self::Exists { .. } => format!("tollgate: {self}\nhelp: add `--force` to replace it\n"),
             Self::Usage { remedy, .. } => format!("tollgate: {self}\nhelp: {remedy}\n"),
+            Self::Store(_) => format!("tollgate: {self}\nhelp: {STORE_REMEDY}\n"),
             Self::Request { line, error } => {
                 let before = line.get(..error.at()).map_or(0, |before| before.chars().count());
                 let (blank, remedy) = (" ".repeat(before), error.remedy());
@@ -248,3 +254,6 @@ const fn import_remedy(error: &ImportError) -> &'static str {
         _ => "see that the file is of the kind that you named",
     }
 }
+
+const STORE_REMEDY: &str =
+    "write redis://user:password@host:6379, or see `tollgate doctor --help` for other ways";

@@ -7,6 +7,7 @@ mod answer;
 mod bench;
 mod check;
 mod completions;
+mod doctor;
 mod environment;
 mod error;
 mod files;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Unkill(flags) => admin::unkill(flags),
         Command::Drain(flags) => admin::drain(flags),
         Command::Ready(flags) => admin::ready(flags),
+        Command::Doctor(flags) => doctor::run(flags),
         Command::LogLevel(flags) => admin::log_level(flags),
         Command::Completions(flags) => completions::run(flags),
         Command::Man(flags) => man::run(flags),

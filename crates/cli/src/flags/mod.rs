@@ -1,6 +1,7 @@
 //! What can be said on the command line.
 
 mod admin;
+mod doctor;
 mod rules;
 mod serve;
 
@@ -12,6 +13,7 @@ pub(crate) use self::admin::{
     Drain, Keys, KeysCommand, KeysInspect, KeysReset, KeysTop, Kill, KillMode, LogLevel, Ready,
     Remote, RulesPush, RulesShow, Server, TlsFlags, Unkill, Which,
 };
+pub(crate) use self::doctor::Doctor;
 pub(crate) use self::rules::{
     ImportFrom, Rules, RulesCheck, RulesCommand, RulesDiff, RulesExplain, RulesFmt, RulesImport,
     RulesSchema, RulesTest,
@@ -77,6 +79,14 @@ pub(crate) enum Command {
     #[command(after_help = READY)]
     Ready(Ready),
 
+    /// Look at a store of shared limits, and say what is wrong with it and what to do
+    ///
+    /// Reaches it as a server would, and looks at everything that makes it a good or a bad place
+    /// for counters. What is there stays as it is: one key is written and removed at once. Exits with
+    /// 1 if there is a problem; warnings alone are no problem.
+    #[command(after_help = doctor::LOOKS)]
+    Doctor(Doctor),
+
     /// Show or change the level of a server's log
     LogLevel(LogLevel),
 
@@ -101,7 +111,7 @@ impl Command {
             | Self::Unkill(Unkill { remote, .. })
             | Self::Drain(Drain { remote })
             | Self::LogLevel(LogLevel { remote, .. }) => remote.output,
-            Self::Ready(Ready { output, .. }) => *output,
+            Self::Ready(Ready { output, .. }) | Self::Doctor(Doctor { output, .. }) => *output,
             Self::Completions(_) | Self::Man(_) | Self::Serve(_) | Self::Init(_) => Output::Text,
         }
     }
@@ -204,9 +214,9 @@ fn times(text: &str) -> Result<u64, String> {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 all is well; 1 rules are wrong or differ, tests failed or requests
-were denied; 2 the command line is wrong, a file cannot be read or written, or a
-server cannot be reached or refuses.
+Exit codes: 0 all is well; 1 rules are wrong or differ, tests failed, requests
+were denied or a store has a problem; 2 the command line is wrong, a file cannot
+be read or written, or a server cannot be reached or refuses.
 Colours are for terminals, and off if NO_COLOR is set.";
 
 const REQUESTS: &str = "\

@@ -10,7 +10,10 @@
 
 mod check;
 mod completions;
+mod doctor;
 mod man;
+#[path = "../../../store/tests/support/process.rs"]
+mod process;
 mod rules_check;
 mod rules_diff;
 mod rules_explain;
@@ -153,6 +156,7 @@ fn every_command_has_help() {
         &["check", "--help"],
         &["completions", "--help"],
         &["man", "--help"],
+        &["doctor", "--help"],
         &["ready", "--help"],
         &["rules", "--help"],
         &["rules", "check", "--help"],

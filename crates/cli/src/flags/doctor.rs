@@ -1,0 +1,40 @@
+//! What can be said to `tollgate doctor`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Output;
+
+/// `tollgate doctor`
+#[derive(Args, Debug)]
+pub(crate) struct Doctor {
+    /// Where the store is [default: the variable TOLLGATE_STORE, if it is set]
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+
+    /// Who signs the certificate of a store that speaks TLS [default: whom this machine trusts]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+
+    /// For whom to print what was found
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
+pub(super) const LOOKS: &str = "\
+A store is named as
+  redis://user:password@host:6379/0                       one server
+  redis+sentinel://user:password@host:26379,host/service  the one Sentinels name
+  redis+cluster://user:password@host:6379,host:6379       a Cluster
+with rediss for TLS; valkey and valkeys are the same. Others on this machine can
+read a command line: a password is better kept in the variable TOLLGATE_STORE.
+It is never printed.
+
+Looked at are: the way there, version, role, round trip, clock, scripts,
+eviction, memory, what is on disk, keys of a wrong type, and in a Cluster its
+state, slots, nodes and replicas.
+
+Examples:
+  tollgate doctor --store redis://127.0.0.1:6379
+  tollgate doctor --store rediss://cache.internal:6379 --ca ca.pem --output json";
