@@ -84,15 +84,29 @@ pub(super) fn host(info: &ConnectionInfo) -> &str {
 
 /// Passwords are for nobody to read.
 fn redacted(url: &str) -> String {
-    match (url.split_once("://"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://***@{rest}"),
-        _ => url.into(),
+    let Some((before, rest)) = url.rsplit_once('@') else { return url.into() };
+    match before.split_once("://") {
+        Some((scheme, _)) => format!("{scheme}://***@{rest}"),
+        None => format!("***@{rest}"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_password_is_repeated() {
+        for (url, told) in [
+            ("redis://u:p@h:1", "redis://***@h:1"),
+            (":p@h:1", "***@h:1"),
+            ("redis://u:p@q@h", "redis://***@h"),
+            ("p://q:r@h", "p://***@h"),
+            ("redis://h:1", "redis://h:1"),
+        ] {
+            assert_eq!(redacted(url), told);
+        }
+    }
 
     #[test]
     fn addresses_of_all_kinds_are_read() {
