@@ -171,6 +171,21 @@ impl Anchor {
         Wall::from_unix_nanos((self.wall.0 + tick.0).saturating_sub(self.tick.0))
     }
 
+    /// The tick at which the clock on the wall says this; `None` before the first.
+    ///
+    /// ```
+    /// use tollgate_core::{Anchor, Tick, Wall};
+    /// let anchor = Anchor { tick: Tick::from_nanos(10), wall: Wall::from_unix_nanos(50) };
+    /// assert_eq!(anchor.tick_at(Wall::from_unix_nanos(52)), Some(Tick::from_nanos(12)));
+    /// assert_eq!(anchor.tick_at(Wall::from_unix_nanos(39)), None);
+    /// ```
+    pub const fn tick_at(self, wall: Wall) -> Option<Tick> {
+        match (wall.0.saturating_add(self.tick.0)).checked_sub(self.wall.0) {
+            Some(nanos) => Some(Tick::from_nanos(nanos)),
+            None => None,
+        }
+    }
+
     /// What the clock on the wall says at tick 0, in nanoseconds since the Unix epoch.
     pub(crate) fn origin(self) -> i128 {
         i128::from(self.wall.0) - i128::from(self.tick.0)

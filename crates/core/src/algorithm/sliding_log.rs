@@ -267,6 +267,22 @@ impl Log {
         gone && self.latest <= now
     }
 
+    /// The latest moment the log has seen: when the last request was counted, if it was.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tollgate_core::{Limit, Log, Tick};
+    /// let rule = Limit::sliding_log("5/s")?.log_rule().expect("it is a log");
+    /// let (mut log, later) = (Log::default(), Tick::ZERO.after(Duration::from_secs(1)));
+    /// log.step(rule, later, 1);
+    /// log.step(rule, Tick::ZERO, 1);
+    /// assert_eq!(log.latest(), later, "time does not run backwards");
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub const fn latest(&self) -> Tick {
+        Tick::from_nanos(self.latest)
+    }
+
     /// How many entries the log holds: requests of one moment share one.
     ///
     /// ```

@@ -73,6 +73,17 @@ impl Budget {
         balance.escrow -= tokens;
     }
 
+    /// Takes back what was spent at `then` in vain, as far as time has not given it back since.
+    pub(super) fn undo(&self, balance: &mut Balance, then: Tick, now: Tick, cost: u64) {
+        let Self::Tokens(machine) = self else { return };
+        let most = machine.step(Word::REST, now, 0, balance.phase).decision.limit();
+        // More was never spent at once.
+        if cost <= most {
+            balance.word = machine.undo(balance.word, then, now, cost, balance.phase);
+            self.hold_down(balance, now);
+        }
+    }
+
     /// When all that is lent now ends whatever its terms are.
     pub(super) fn window_end(&self, now: Tick, phase: Phase) -> Option<Tick> {
         match self {

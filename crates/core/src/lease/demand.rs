@@ -2,37 +2,54 @@
 
 use std::time::Duration;
 
+use super::terms::Terms;
 use crate::time::{Tick, nanos};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demand {
-    /// For how long the tokens of one grant should last.
-    horizon: u64,
-    /// Whoever is asked less often than once in so long has no use for a lease.
-    idle: u64,
-    /// What was asked for since the last exchange, had or not, and in how many requests.
+    hold: u64,
+    /// For how long the tokens of one grant should last at least.
+    least_horizon: u64,
+    /// What was asked for since somebody began to count, had or not, and in how many requests.
     asked: u64,
     requests: u64,
-    /// When that was; `None` before the first.
+    /// When that was; `None` before the first exchange.
     since: Option<Tick>,
-    /// What to hold after an exchange.
+    /// How long it was from one request to the next until then.
+    before: u64,
+    /// The same up to the last exchange.
+    gap: u64,
+    /// What to hold after an exchange, and what to ask for more below of.
     target: u64,
+    low: u64,
     /// The most that one request needed and did not find, since the last exchange.
     missed: u64,
 }
 
 impl Demand {
-    /// Of leases that last for `hold`. A grant is to last for a quarter of that, so that it is
+    /// Of leases on such terms. A grant is to last for a quarter of the lease, so that it is
     /// neither out of date when it is used nor asked for all the time.
-    pub(super) fn new(hold: Duration, idle: Duration) -> Self {
-        let horizon = nanos((hold / 4).min(Duration::from_secs(1)));
-        let (asked, requests, target, missed) = (0, 0, 0, 0);
-        Self { horizon, idle: nanos(idle), asked, requests, since: None, target, missed }
+    pub(super) fn new(terms: Terms) -> Self {
+        let hold = nanos(terms.hold());
+        let usual = (terms.hold() / 4).min(LONGEST_USUAL).max(terms.round_trip() * 4);
+        Self {
+            hold,
+            least_horizon: nanos(usual).min(hold / 2),
+            asked: 0,
+            requests: 0,
+            since: None,
+            before: cold(hold),
+            gap: cold(hold),
+            target: 0,
+            low: 0,
+            missed: 0,
+        }
     }
 
-    pub(super) const fn asked(&mut self, cost: u64) {
+    /// So much was asked for, in so many requests.
+    pub(super) const fn asked(&mut self, cost: u64, requests: u64) {
         self.asked = self.asked.saturating_add(cost);
-        self.requests += 1;
+        self.requests = self.requests.saturating_add(requests);
     }
 
     pub(super) fn missed(&mut self, cost: u64) {
@@ -53,19 +70,77 @@ impl Demand {
         self.target
     }
 
+    /// With less than this it is time to ask for more.
+    pub(super) const fn low(&self) -> u64 {
+        self.low
+    }
+
+    /// After so long without a request, what is held is not needed: a few times as long as it
+    /// usually is from one to the next.
+    pub(super) fn idle(&self) -> Duration {
+        let most = (self.hold / 4 * 3).max(LEAST_IDLE);
+        Duration::from_nanos(self.gap.saturating_mul(8).clamp(LEAST_IDLE, most))
+    }
+
+    /// For how long the tokens of one grant should last: for some requests, if they are rare, but
+    /// well within the lease.
+    pub(super) fn horizon(&self) -> Duration {
+        let some = self.gap.saturating_mul(REQUESTS).min(self.hold / 2);
+        Duration::from_nanos(some.max(self.least_horizon))
+    }
+
+    /// When a lease is renewed at the latest: later than its tokens should last.
+    pub(super) fn renewal(&self) -> Duration {
+        let quarter = Duration::from_nanos(self.hold / 4);
+        (self.horizon() * 3 / 2).clamp(quarter, quarter * 3)
+    }
+
     /// What to hold from now on: as much as was asked for, in proportion to time, and a quarter
-    /// more; growing by no more than a doubling each time, and shrinking by half.
-    pub(super) fn begin_anew(&mut self, now: Tick) {
-        let passed = self.since.map_or(u128::MAX, |since| now.since(since).as_nanos());
-        let is_often = u128::from(self.requests) * u128::from(self.idle) >= passed;
-        let in_horizon =
-            u128::from(self.asked) * u128::from(self.horizon) / passed.max(SHORTEST_LOOK);
+    /// more; growing by no more than a doubling each time, and shrinking by half. Nothing if it is
+    /// not wanted just now, or if there are not two requests in a lease.
+    pub(super) fn begin_anew(&mut self, now: Tick, is_wanted: bool) {
+        self.missed = 0;
+        if !is_wanted {
+            // How long the silence was counts when it is over, and does not prolong itself.
+            (self.target, self.low) = (0, 0);
+            return;
+        }
+        let passed = self.since.map_or(u64::MAX, |since| nanos(now.since(since)));
+        self.gap = match self.requests {
+            few @ 0..ENOUGH => passed.saturating_add(self.before) / (few + 1),
+            many => passed / many,
+        };
+        let is_often = self.gap < cold(self.hold);
+        let in_horizon = u128::from(self.asked) * u128::from(nanos(self.horizon()))
+            / u128::from(self.gap.max(1))
+            / u128::from(self.requests.max(1));
         let lately = u64::try_from(in_horizon * 5 / 4).unwrap_or(u64::MAX);
         let most = self.target.saturating_add(self.asked).saturating_mul(2);
         self.target = if is_often { lately.clamp(self.target / 2, most) } else { 0 };
-        (self.asked, self.requests, self.missed, self.since) = (0, 0, 0, Some(now));
+        // To be in time for one or two requests would take as many exchanges as to ask for them.
+        let worth_it = self.asked.saturating_mul(4) <= self.target.saturating_mul(self.requests);
+        self.low = if worth_it { self.target / 3 } else { 0 };
+        if self.requests >= ENOUGH || passed >= self.hold / 2 {
+            self.before = self.gap.min(cold(self.hold));
+            (self.asked, self.requests, self.since) = (0, 0, Some(now));
+        }
     }
 }
 
-/// A shorter time says nothing about what is usual, in nanoseconds.
-const SHORTEST_LOOK: u128 = 1_000_000;
+/// How long it is between requests if there are not two in a lease.
+const fn cold(hold: u64) -> u64 {
+    hold / 2 + 1
+}
+
+/// However long a lease is, a busy node asks again after about so long: what it holds is missing
+/// elsewhere, and lost if it dies.
+const LONGEST_USUAL: Duration = Duration::from_secs(1);
+
+/// The tokens of one grant should last for so many requests.
+const REQUESTS: u64 = 16;
+
+/// So many requests say how long it is between them. With fewer, what was before counts as well.
+const ENOUGH: u64 = 8;
+
+/// A node that has passed nothing for less than this is not idle, in nanoseconds.
+const LEAST_IDLE: u64 = 50_000_000;

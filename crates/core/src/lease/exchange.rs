@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::decision::Decision;
+use crate::time::Wall;
 
 /// One life of one node. A node that starts again has another `incarnation`, so that nothing it
 /// said in its former life is taken for news.
@@ -64,6 +65,25 @@ pub struct Exchange {
     pub want: u64,
     /// Fewer than this are of no use to it.
     pub least: u64,
+    /// What is taken back first, in an exchange without a number: see [`undo`](Self::undo). One with
+    /// a number takes nothing back.
+    pub undo: Option<Undo>,
+}
+
+/// Something that a store has spent and that turned out to be in vain.
+///
+/// ```
+/// use tollgate_core::lease::{Grant, Undo};
+/// fn undo(cost: u64, grant: &Grant) -> Undo {
+///     Undo { cost, at: grant.at }
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Undo {
+    /// What was spent.
+    pub cost: u64,
+    /// When, by the store's clock: [`Grant::at`].
+    pub at: Wall,
 }
 
 impl Exchange {
@@ -75,8 +95,8 @@ impl Exchange {
     /// assert_eq!(Exchange::strict(Node { number: 1, incarnation: 7 }, 1).sequence, 1);
     /// ```
     pub const fn strict(node: Node, cost: u64) -> Self {
-        let (lease, used, returned) = (None, 0, 0);
-        Self { node, sequence: 1, lease, used, returned, cost, want: 0, least: 0 }
+        let (lease, used, returned, want, least, undo) = (None, 0, 0, 0, 0, None);
+        Self { node, sequence: 1, lease, used, returned, cost, want, least, undo }
     }
 
     /// A decision by the store alone that is asked for once, so that nobody has to remember who
@@ -95,6 +115,45 @@ impl Exchange {
     /// ```
     pub const fn once(cost: u64) -> Self {
         Self { sequence: 0, ..Self::strict(Node { number: 0, incarnation: 0 }, cost) }
+    }
+
+    /// Takes back what the store has spent for a request that does not count after all. It is sent
+    /// once and never again: if it came twice, it would be taken back twice. The answer says what is
+    /// left.
+    ///
+    /// Only what is left of it comes back. A bucket keeps as much as time has given back since, or
+    /// else those who came in between, and whoever comes now, could pass the limit together; a window
+    /// that has ended keeps all of it. Permits come back with their lease, and a place in the queue
+    /// of a shaper not at all.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Anchor, Limit, Phase, Tick, lease::{Exchange, Lender}};
+    /// let limit = Limit::token_bucket("10/s")?;
+    /// let lender = Lender::new(&limit, Anchor::default(), Duration::ZERO).expect("it is no log");
+    /// let mut account = lender.open(Tick::ZERO, Phase::default());
+    /// let grant = lender.exchange(&mut account, Tick::ZERO, &Exchange::once(8)).expect("it is new");
+    /// let later = Tick::ZERO.after(Duration::from_millis(300));
+    /// let undo = Exchange::undo(8, grant.at);
+    /// let grant = lender.exchange(&mut account, later, &undo).expect("it is new");
+    /// assert_eq!(grant.decision.remaining(), 10, "three by time, and the other five");
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub const fn undo(cost: u64, at: Wall) -> Self {
+        Self { undo: Some(Undo { cost, at }), ..Self::once(0) }
+    }
+
+    /// Whether it asks what is left and changes nothing, so that a store does not have to write
+    /// anything down.
+    ///
+    /// ```
+    /// use tollgate_core::{Wall, lease::Exchange};
+    /// assert!(Exchange::once(0).is_look());
+    /// assert!(!Exchange::once(1).is_look());
+    /// assert!(!Exchange::undo(1, Wall::default()).is_look());
+    /// ```
+    pub const fn is_look(&self) -> bool {
+        !self.is_numbered() && self.cost == 0 && self.undo.is_none()
     }
 
     /// Whether the store is to remember who asked.
@@ -130,4 +189,7 @@ pub struct Grant {
     pub span: Duration,
     /// What the store says to the request that waits; without one, what is left in the store.
     pub decision: Decision,
+    /// When that was, by the store's clock: what [`Exchange::undo`] wants to know. Says nothing of
+    /// permits.
+    pub at: Wall,
 }

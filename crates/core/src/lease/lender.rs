@@ -39,6 +39,8 @@ use crate::word::Word;
 pub struct Lender {
     pub(super) budget: Budget,
     pub(super) terms: Option<Terms>,
+    /// What time is called by others.
+    pub(super) anchor: Anchor,
     epoch: u64,
     /// When the memory of an earlier life was lost.
     lost: Option<Tick>,
@@ -58,7 +60,7 @@ impl Lender {
     /// ```
     pub fn new(limit: &Limit, anchor: Anchor, round_trip: Duration) -> Option<Self> {
         let budget = Budget::Tokens(limit.machine(anchor)?);
-        Some(Self { budget, terms: Terms::of(limit, round_trip), epoch: 0, lost: None })
+        Some(Self { budget, terms: Terms::of(limit, round_trip), anchor, epoch: 0, lost: None })
     }
 
     /// Lends permits, of which at most `max` are out at once.
@@ -73,7 +75,8 @@ impl Lender {
     /// ```
     pub fn of_permits(max: NonZeroU32, round_trip: Duration) -> Self {
         let terms = Some(Terms::of_permits(round_trip));
-        Self { budget: Budget::Permits(max), terms, epoch: 0, lost: None }
+        let (budget, anchor) = (Budget::Permits(max), Anchor::default());
+        Self { budget, terms, anchor, epoch: 0, lost: None }
     }
 
     /// The same with a memory that began empty at `at`, where there was another before: the store
@@ -141,7 +144,7 @@ impl Lender {
                 account.balance.word = machine.rebased(lost.after(hold), u64::MAX, phase);
             }
             Budget::Permits(max) => {
-                let mut unknown = self.new_lease(UNKNOWN, 0);
+                let mut unknown = self.new_lease(UNKNOWN, 0, lost);
                 unknown.granted = max.get().into();
                 unknown.keep_for(lost, hold, hold);
                 account.balance.escrow = unknown.granted;
@@ -183,7 +186,12 @@ impl Lender {
                 Ordering::Greater => account.settle(&self.budget, place, exchange),
             }
         }
-        let new = || self.new_lease(exchange.node, exchange.sequence);
+        if let Some(undo) = exchange.undo.filter(|_| !exchange.is_numbered())
+            && let Some(then) = self.anchor.tick_at(undo.at)
+        {
+            self.budget.undo(&mut account.balance, then, now, undo.cost);
+        }
+        let new = || self.new_lease(exchange.node, exchange.sequence, now);
         let place = match exchange.is_numbered() {
             true => known.or_else(|| account.admit(new())),
             false => None,
@@ -259,7 +267,8 @@ impl Lender {
     ) -> Grant {
         let hold = self.terms.map(|terms| self.hold(account, now, terms));
         let Some(place) = place else {
-            return Grant { decision, ..self.new_lease(exchange.node, exchange.sequence).answer };
+            let lease = self.new_lease(exchange.node, exchange.sequence, now);
+            return Grant { decision, ..lease.answer };
         };
         let lease = &mut account.leases[place];
         lease.is_hungry = exchange.want > 0 || lease.out() > 0;
@@ -274,14 +283,16 @@ impl Lender {
             tokens: lease.out(),
             span: hold.map_or(Duration::ZERO, Terms::span_of),
             decision,
+            at: self.anchor.wall_at(now),
         };
         lease.answer
     }
 
-    fn new_lease(&self, node: Node, sequence: u64) -> Lease {
+    fn new_lease(&self, node: Node, sequence: u64, now: Tick) -> Lease {
         let id = LeaseId { epoch: self.epoch, began: sequence };
         let (span, decision) = (Duration::ZERO, Decision::unlimited());
-        Lease::new(node, id, Grant { sequence, lease: id, tokens: 0, span, decision })
+        let at = self.anchor.wall_at(now);
+        Lease::new(node, id, Grant { sequence, lease: id, tokens: 0, span, decision, at })
     }
 }
 

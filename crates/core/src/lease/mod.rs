@@ -32,6 +32,12 @@
 //! it was at first; one that was overtaken is not answered. A node takes no answer but the first to
 //! its latest exchange.
 //!
+//! **Requests in vain.** What the store has spent for a request that another limit denies, or that
+//! does not count for the way it ended, is taken back: see [`Exchange::undo`]. Had it never been
+//! spent, S would be higher by as much, less what could not have come in because S + O was at the
+//! burst: at most what comes in from then to now. So no more than the rest is put back, and S is
+//! where it could be if the request had never been.
+//!
 //! **Loss of memory.** What a store that forgot cannot know, it takes for spent: see
 //! [`Lender::after_loss`].
 //!
@@ -47,6 +53,7 @@ mod budget;
 mod demand;
 mod exchange;
 mod lender;
+mod purse;
 mod renewal;
 mod share;
 mod spend;
@@ -55,7 +62,7 @@ mod transcript;
 
 pub use account::Account;
 pub use borrower::Borrower;
-pub use exchange::{Exchange, Grant, LeaseId, Node};
+pub use exchange::{Exchange, Grant, LeaseId, Node, Undo};
 pub use lender::Lender;
 pub use spend::{Receipt, Spend};
 pub use terms::Terms;

@@ -34,10 +34,15 @@ impl Borrower {
             return Some(pending.again);
         }
         let is_idle = self.tokens > 0 || self.told < self.used;
-        let idle = is_idle.then(|| self.idle_from());
-        // Before half of the lease is over, and often enough for the store to know what is used.
+        let idle = is_idle.then(|| match self.tokens {
+            // There is nothing to give back. What was used is told when it is time to ask again.
+            0 => self.idle_from().max(self.ready),
+            _ => self.idle_from(),
+        });
+        // When half of the lease is over at the latest, and often enough for the store to know what
+        // is used.
         let renewal = (is_idle || self.used > 0 && self.terms.is_reusable())
-            .then(|| self.last_sent.after(self.terms.hold() / 4));
+            .then(|| self.last_sent.after(self.demand.renewal()));
         let more = (self.unmet() > 0 || self.is_low()).then_some(self.ready);
         [idle, renewal, more].into_iter().flatten().min()
     }
@@ -95,6 +100,24 @@ impl Borrower {
         Some(self.send(now, cost))
     }
 
+    /// Nobody waits any more for what the store decides in the exchange of this number: it is not sent
+    /// again. The next one tells all that it told, and learns what it brought, if it got there.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Limit, Tick, lease::{Borrower, Node, Terms}};
+    /// let terms = Terms::of(&Limit::token_bucket("1k/s")?, Duration::ZERO).expect("it is lent");
+    /// let mut borrower = Borrower::new(Node { number: 1, incarnation: 1 }, terms);
+    /// let ask = borrower.ask(Tick::ZERO, 3).expect("nothing is under way");
+    /// borrower.abandon(ask.sequence);
+    /// let later = Tick::ZERO.after(Duration::from_secs(1));
+    /// assert_eq!(borrower.exchange(later), None, "there is nothing to say");
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn abandon(&mut self, sequence: u64) {
+        self.pending.take_if(|pending| pending.exchange.sequence == sequence);
+    }
+
     /// Takes an answer: the first to the latest exchange, and no other. Whether it was that.
     ///
     /// ```
@@ -134,11 +157,21 @@ impl Borrower {
         // At the end of a window nothing is lent, however much is left: what comes then asks.
         let is_over_soon = grant.span <= self.terms.round_trip();
         let is_less = got < exchange.want && !is_over_soon;
-        self.is_short = is_less || !grant.decision.is_allowed();
-        self.ready = match self.is_short {
-            true => now.after(self.pause()),
-            false if is_over_soon => now.max(self.until),
-            false => now,
+        let pause = self.pause(&grant.decision, got);
+        // It may have more, and lend no more of it to one node at once.
+        let is_little = self.terms.time_for(grant.decision.remaining()) < pause;
+        let is_denied = !grant.decision.is_allowed();
+        self.short_of = match is_less || is_denied {
+            true if is_little => Some(1),
+            true if is_denied => Some(exchange.cost),
+            true if got < exchange.least => Some(exchange.least),
+            _ => None,
+        };
+        self.ready = match self.short_of {
+            Some(_) => now.after(pause),
+            None if is_over_soon => now.max(self.until),
+            None if is_less => now.after(pause.min(SHORT_PAUSE)),
+            None => now,
         };
         let said = grant.decision;
         self.seen = Some(Decision::allow(said.limit(), said.remaining(), said.reset_after()));
@@ -153,23 +186,23 @@ impl Borrower {
 
     /// When what is held is not needed.
     fn idle_from(&self) -> Tick {
-        self.last_spend.max(self.last_gain).after(IDLE)
+        self.last_spend.max(self.last_gain).after(self.demand.idle())
     }
 
     /// Whether it is time to ask for more, ahead of need.
     fn is_low(&self) -> bool {
-        let target = self.demand.target();
-        self.tokens < target.div_ceil(2) && self.latest < self.last_spend.after(IDLE)
+        self.tokens < self.low() && self.latest < self.last_spend.after(self.demand.idle())
     }
 
     fn send(&mut self, now: Tick, cost: u64) -> Exchange {
         let unmet = self.unmet();
-        self.demand.begin_anew(now);
         if now >= self.idle_from() && unmet == 0 {
             self.give_back();
         }
-        let is_wanted = unmet > 0 || cost > 0 || now < self.last_spend.after(IDLE);
-        let target = if is_wanted { self.demand.target() } else { 0 };
+        let is_busy = now < self.last_spend.after(self.demand.idle());
+        let is_wanted = unmet > 0 || cost > 0 || is_busy;
+        self.demand.begin_anew(now, is_wanted);
+        let target = self.demand.target();
         let (want, least) = match unmet {
             0 => (target.saturating_sub(self.tokens), 0),
             _ => (target.max(unmet) - self.tokens, unmet - self.tokens),
@@ -192,6 +225,7 @@ impl Borrower {
             cost,
             want,
             least,
+            undo: None,
         };
         self.pending = Some(Pending { exchange, sent: now, again: now.after(self.patience()) });
         exchange
@@ -202,20 +236,29 @@ impl Borrower {
         LEAST_PATIENCE.max(self.terms.round_trip() * 4)
     }
 
-    /// Before asking again for what the store did not have: not all nodes at once.
-    fn pause(&self) -> Duration {
+    /// Before asking again for what the store did not have: not all nodes at once, but all when a
+    /// window ends.
+    ///
+    /// What a node got has come in since another asked. Who got little comes just after another, and
+    /// waits for longer: so nodes move away from each other, until they ask in turn and as much comes
+    /// in before each, and as little as can be is left over.
+    fn pause(&self, said: &Decision, got: u64) -> Duration {
+        let (least, more) = self.terms.pauses();
+        let alone = self.terms.time_for(got).as_secs_f64() / least.as_secs_f64();
         let mixed = (self.node.number ^ self.sequence.rotate_left(32)).wrapping_mul(GOLDEN) >> 40;
-        PAUSE + PAUSE.mul_f64(mixed as f64 / (1u64 << 24) as f64)
+        let chance = mixed as f64 / (1u64 << 24) as f64;
+        let pause = least + more.mul_f64(0.8 * (1.0 - alone.clamp(0.0, 1.0)) + 0.2 * chance);
+        match said.reset_after() {
+            Duration::ZERO => pause,
+            reset => pause.min(reset),
+        }
     }
 }
 
-/// The shortest pause after a grant that fell short; the longest is twice that.
-const PAUSE: Duration = Duration::from_millis(25);
+/// The pause after a grant that was less than was wanted, where there is more.
+const SHORT_PAUSE: Duration = Duration::from_millis(25);
 
 const LEAST_PATIENCE: Duration = Duration::from_millis(50);
 
 /// An odd number near 2^64 divided by the golden ratio: multiples of it are spread evenly.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// A node that has passed nothing for so long gives back what it holds.
-pub(super) const IDLE: Duration = Duration::from_millis(50);

@@ -9,7 +9,7 @@ use crate::time::Tick;
 
 impl Lender {
     /// Lends to a node up to `want`, and at most its share of what is left: nobody gets so much
-    /// that a newcomer finds nothing.
+    /// that a newcomer finds nothing, unless there is next to nothing anyway.
     pub(super) fn lend(
         &self,
         account: &mut Account,
@@ -26,7 +26,8 @@ impl Lender {
         }
         let is_other = |(other, lease): &(usize, &Lease)| *other != place && lease.is_hungry;
         let others = account.leases.iter().enumerate().filter(is_other).count() as u64;
-        let lent = want.min(left.div_ceil(others + 2).max(least));
+        let share = left.div_ceil(others + 2).max(left.min(terms.few()));
+        let lent = want.min(share.max(least));
         self.budget.lend(&mut account.balance, now, lent);
         account.leases[place].granted += lent;
         lent

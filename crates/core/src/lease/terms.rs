@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::limit::Limit;
+use crate::time::nanos;
 
 /// What a lender and its borrowers have agreed on before the first exchange. Both work it out from
 /// the limit, so that nobody has to be told.
@@ -23,6 +24,8 @@ use crate::limit::Limit;
 pub struct Terms {
     hold: Duration,
     round_trip: Duration,
+    /// How long one token takes to come back, on the average; nothing for permits.
+    interval: Duration,
     reusable: bool,
 }
 
@@ -46,9 +49,9 @@ impl Terms {
     ///
     /// ```
     /// use tollgate_core::lease::Terms;
-    /// assert_eq!(Terms::LONGEST.as_secs(), 10);
+    /// assert_eq!(Terms::LONGEST.as_secs(), 30);
     /// ```
-    pub const LONGEST: Duration = Duration::from_secs(10);
+    pub const LONGEST: Duration = Duration::from_secs(30);
 
     /// The terms of a limit between nodes and a store that are `round_trip` apart. `None` if it is
     /// not lent, and every decision asks the store: sliding logs and shaping buckets always, and
@@ -67,11 +70,13 @@ impl Terms {
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     pub fn of(limit: &Limit, round_trip: Duration) -> Option<Self> {
-        let lendable = limit.capacity()? >= Self::LEAST_TOKENS;
-        let half = limit.refill_time().filter(|_| lendable)? / 2;
+        let capacity = limit.capacity().filter(|capacity| *capacity >= Self::LEAST_TOKENS)?;
+        let refill = limit.refill_time()?;
+        let half = refill / 2;
         let hold = half.checked_sub(round_trip.checked_mul(2)?)?.min(Self::LONGEST);
         let least = Self::SHORTEST.max(round_trip * 2);
-        (hold >= least).then_some(Self { hold, round_trip, reusable: false })
+        let interval = Duration::from_nanos(nanos(refill) / capacity);
+        (hold >= least).then_some(Self { hold, round_trip, interval, reusable: false })
     }
 
     /// The terms of permits, of which so and so many may be out at once.
@@ -82,7 +87,8 @@ impl Terms {
     /// assert_eq!(Terms::of_permits(Duration::from_millis(5)).hold(), Duration::from_secs(2));
     /// ```
     pub fn of_permits(round_trip: Duration) -> Self {
-        Self { hold: PERMIT_HOLD.max(round_trip * 4), round_trip, reusable: true }
+        let hold = PERMIT_HOLD.max(round_trip * 4);
+        Self { hold, round_trip, interval: Duration::ZERO, reusable: true }
     }
 
     /// How long the store keeps a lease, by its own clock.
@@ -110,6 +116,34 @@ impl Terms {
         self.round_trip
     }
 
+    /// So few tokens are lent as a whole, and not in shares: those that come back while a node waits
+    /// that found none, and waits once more. What nobody may have would only be left over.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Limit, lease::Terms};
+    /// let terms = Terms::of(&Limit::token_bucket("1k/s")?, Duration::ZERO).expect("it is lent");
+    /// assert_eq!(terms.few(), 210);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn few(&self) -> u64 {
+        let (least, most) = self.pauses();
+        nanos((least + most) * 2).checked_div(nanos(self.interval)).unwrap_or(0)
+    }
+
+    /// How long a node waits before it asks again for what the store did not have, at least, and
+    /// how much longer at most: until a few tokens have come back, and long before all have.
+    pub(super) fn pauses(&self) -> (Duration, Duration) {
+        let usual = self.time_for(PAUSE_TOKENS).max(LEAST_PAUSE);
+        let least = usual.min(self.hold / 5);
+        (least, least / 4)
+    }
+
+    /// How long so many tokens take to come back.
+    pub(super) fn time_for(&self, tokens: u64) -> Duration {
+        Duration::from_nanos(nanos(self.interval).saturating_mul(tokens))
+    }
+
     /// Whether what was used can be used again, as permits can.
     pub(super) const fn is_reusable(&self) -> bool {
         self.reusable
@@ -125,3 +159,9 @@ impl Terms {
 
 /// What permits of a dead node are lost for.
 const PERMIT_HOLD: Duration = Duration::from_secs(2);
+
+/// So many tokens are worth asking for again.
+const PAUSE_TOKENS: u64 = 8;
+
+/// The shortest pause, but for the shortest leases: so a node asks twelve times a second at most.
+const LEAST_PAUSE: Duration = Duration::from_millis(84);

@@ -89,15 +89,15 @@ impl Lender {
                 self.budget.spend(&mut balance, now, beyond)
             }
         };
-        let sequence = exchange.sequence;
+        let (sequence, at) = (exchange.sequence, self.anchor.wall_at(now));
         let Some((lease, tokens)) = record.held else {
             let lease = LeaseId { epoch: record.epoch, began: sequence };
-            return Some(Grant { sequence, lease, tokens: 0, span: Duration::ZERO, decision });
+            return Some(Grant { sequence, lease, tokens: 0, span: Duration::ZERO, decision, at });
         };
         let end = self.budget.window_end(now, phase);
         let hold = |terms: Terms| end.map_or(Duration::MAX, |end| end.since(now)).min(terms.hold());
         let span = self.terms.map_or(Duration::ZERO, |terms| Terms::span_of(hold(terms)));
-        Some(Grant { sequence, lease, tokens, span, decision })
+        Some(Grant { sequence, lease, tokens, span, decision, at })
     }
 
     /// The machine of a limit; `None` for permits.

@@ -1,8 +1,5 @@
-//! The laws of lending, as properties of whole fleets in virtual time: many nodes, one store, and
-//! between them a network that loses, delays, repeats and reorders.
-//!
-//! Reading order: [`fleet`] (the runner), [`audit`] (what is right), then one file per law. A run
-//! is a function of its [`Plan`](fleet::Plan): a failure prints it, and so its seed.
+//! The laws of lending, one by one. Those of whole fleets, in virtual time and in all kinds of
+//! trouble, are tests of the simulator.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -12,15 +9,7 @@
     reason = "a test that cannot go on has failed, and says where"
 )]
 
-mod audit;
-mod bound;
-mod chance;
-mod ends;
-mod fleet;
-mod member;
 mod memory;
-mod plan;
-mod recovery;
 mod repeats;
 mod shares;
-mod yields;
+mod undo;

@@ -74,6 +74,7 @@ proptest! {
                 cost: deed.cost,
                 want: deed.want,
                 least: deed.least,
+                undo: None,
             };
             let grant = lender.exchange(&mut account, now, &exchange).expect("it is the latest");
             let after = books(&lender, &mut account, now);

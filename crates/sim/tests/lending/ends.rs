@@ -6,14 +6,22 @@ use proptest::prelude::*;
 use tollgate_core::lease::{Exchange, Node, Spend};
 use tollgate_core::{Phase, Tick};
 
-use crate::audit::Audit;
-use crate::bound::{BUCKETS, WINDOWS};
-use crate::chance::Chance;
-use crate::member::Member;
-use crate::plan::{MILLI, SECOND, Subject};
+use tollgate_sim::{Audit, Chance, MILLI, Member, Plan, SECOND, Subject};
 
 fn subjects() -> impl Strategy<Value = Subject> {
-    prop::sample::select([BUCKETS.as_slice(), WINDOWS.as_slice()].concat())
+    let lent = [
+        Subject::bucket("100/s"),
+        Subject::bucket("333/s burst 400"),
+        Subject::bucket("9973/s burst 5k"),
+        Subject::bucket("100/min"),
+        Subject::police("100/s burst 80"),
+        Subject::fixed("1k/s"),
+        Subject::jittered("100/3s"),
+        Subject::daily("200/day"),
+        Subject::sliding("1k/s"),
+        Subject::sliding("100/2s"),
+    ];
+    prop::sample::select(lent.into_iter().map(Result::unwrap).collect::<Vec<_>>())
 }
 
 proptest! {
@@ -25,41 +33,42 @@ proptest! {
         begin in 0..4 * SECOND,
         there in prop_oneof![Just(0), 0..60 * MILLI],
         back in 0..60 * MILLI,
-        slow in prop_oneof![Just(10), 0..=10u64],
+        slow in prop_oneof![Just(10), 0..=10i64],
         phase in any::<u64>(),
     ) {
-        let sent = Subject::START + begin;
-        let lender = subject.lender(std::time::Duration::from_millis(5));
+        let sent = Plan::START + begin;
+        let lender = subject.lender(std::time::Duration::from_millis(5)).unwrap();
         let mut account = lender.open(Tick::from_nanos(sent), Phase(phase));
-        let mut audit = Audit::of(subject, phase);
+        let mut audit = Audit::of(&subject, phase);
         let terms = lender.terms().expect("it is lent");
-        let mut node = Member::new(Node { number: 1, incarnation: 1 }, terms, 0, &mut Chance(phase));
-        node.gains = -1_000 * slow as i64;
+        let name = Node { number: 1, incarnation: 1 };
+        let mut node = Member::new(name, Some(terms), 0, &mut Chance(phase)).gaining(-1_000 * slow);
+        let mut borrower = node.borrower.take().expect("it is lent");
 
         let clock = node.clock(sent);
-        assert_eq!(node.borrower.spend(clock, subject.capacity() / 2), Spend::Ask);
-        let ask = node.borrower.exchange(clock).expect("somebody asks for half of everything");
+        assert_eq!(borrower.spend(clock, subject.capacity() / 2), Spend::Ask);
+        let ask = borrower.exchange(clock).expect("somebody asks for half of everything");
         let grant = lender.exchange(&mut account, Tick::from_nanos(sent + there), &ask).unwrap();
         let come = sent + there + back;
-        assert!(node.borrower.answer(node.clock(come), &grant));
+        assert!(borrower.answer(node.clock(come), &grant));
 
         // The last nanosecond at which there is something to spend.
-        let is_held = |time: u64| node.borrower.clone().tokens(node.clock(time)) > 0;
-        let (mut last, mut over) = (come, come + 20 * SECOND);
+        let is_held = |time: u64| borrower.clone().tokens(node.clock(time)) > 0;
+        let (mut last, mut over) = (come, come + 60 * SECOND);
         while last + 1 < over {
             let middle = (last + over) / 2;
             if is_held(middle) { last = middle } else { over = middle }
         }
-        let held = node.borrower.clone().tokens(node.clock(last));
+        let held = borrower.clone().tokens(node.clock(last));
         prop_assert_eq!(held > 0, is_held(come), "what was held on arrival is held at the end");
         if held > 0 {
-            prop_assert!(matches!(node.borrower.spend(node.clock(last), held), Spend::Taken(_)));
-            audit.passes(last, held).map_err(TestCaseError::fail)?;
+            prop_assert!(matches!(borrower.spend(node.clock(last), held), Spend::Taken(_)));
+            audit.passes(last, held).map_err(|broken| TestCaseError::fail(broken.0))?;
         }
         let left = lender.left(&mut account, Tick::from_nanos(last));
         let rest = Exchange::strict(Node { number: 2, incarnation: 1 }, left);
         let rest = lender.exchange(&mut account, Tick::from_nanos(last), &rest).unwrap();
         prop_assert!(rest.decision.is_allowed());
-        audit.passes(last, left).map_err(TestCaseError::fail)?;
+        audit.passes(last, left).map_err(|broken| TestCaseError::fail(broken.0))?;
     }
 }

@@ -1,0 +1,175 @@
+//! For whoever spends on a borrower's behalf: what it holds, in a form that many threads can share.
+
+use super::borrower::Borrower;
+use crate::decision::Decision;
+use crate::time::Tick;
+
+/// A borrower is asked by one thread at a time. Whoever lets several spend what it holds takes note of
+/// what they do, and tells it here before anything else happens to it.
+impl Borrower {
+    /// So many requests have spent so much in all of what is [held](Self::held_tokens), since the
+    /// borrower was last asked anything.
+    ///
+    /// ```
+    /// use tollgate_core::{Tick, lease::Borrower};
+    /// fn settle(borrower: &mut Borrower, now: Tick, lent: u64, left: u64, requests: u64) {
+    ///     borrower.book(now, lent - left, requests);
+    /// }
+    /// ```
+    pub fn book(&mut self, now: Tick, spent: u64, requests: u64) {
+        let spent = spent.min(self.tokens);
+        if requests > 0 {
+            self.demand.asked(spent, requests);
+            self.tokens -= spent;
+            self.used = self.used.saturating_add(spent);
+            // It was spent in time, however late that is told.
+            let last = Tick::from_nanos(self.until.as_nanos().saturating_sub(1));
+            self.last_spend = self.last_spend.max(self.latest.max(now).min(last));
+        }
+        self.advance(now);
+    }
+
+    /// So many requests of cost 1 found too little, and were told so.
+    ///
+    /// ```
+    /// use tollgate_core::{Tick, lease::Borrower};
+    /// fn settle(borrower: &mut Borrower, now: Tick, denied: u64) {
+    ///     borrower.book_denied(now, denied);
+    /// }
+    /// ```
+    pub fn book_denied(&mut self, now: Tick, requests: u64) {
+        if requests > 0 {
+            self.demand.asked(requests, requests);
+            self.demand.missed(1);
+        }
+        self.advance(now);
+    }
+
+    /// What was held when the borrower was last asked anything.
+    ///
+    /// ```
+    /// use tollgate_core::lease::Borrower;
+    /// fn is_empty(borrower: &Borrower) -> bool {
+    ///     borrower.held_tokens() == 0
+    /// }
+    /// ```
+    pub const fn held_tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    /// When that is worth nothing any more, by the node's clock.
+    ///
+    /// ```
+    /// use tollgate_core::{Tick, lease::Borrower};
+    /// fn is_live(borrower: &Borrower, now: Tick) -> bool {
+    ///     now < borrower.until()
+    /// }
+    /// ```
+    pub const fn until(&self) -> Tick {
+        self.until
+    }
+
+    /// Until when a request of any cost that finds too little is denied without a question to the store.
+    ///
+    /// ```
+    /// use tollgate_core::{Tick, lease::Borrower};
+    /// fn denies(borrower: &Borrower, now: Tick) -> bool {
+    ///     now < borrower.short_until()
+    /// }
+    /// ```
+    pub const fn short_until(&self) -> Tick {
+        match (self.short_of, self.seen) {
+            (Some(0..=1), Some(_)) => self.ready,
+            _ => Tick::ZERO,
+        }
+    }
+
+    /// If fewer tokens are left, an exchange is due.
+    ///
+    /// ```
+    /// use tollgate_core::{Tick, lease::Borrower};
+    /// fn asks(borrower: &Borrower) -> bool {
+    ///     borrower.held_tokens() < borrower.low()
+    /// }
+    /// ```
+    pub const fn low(&self) -> u64 {
+        self.demand.low()
+    }
+
+    /// What the store last said is left.
+    ///
+    /// ```
+    /// use tollgate_core::lease::Borrower;
+    /// fn left(borrower: &Borrower) -> Option<u64> {
+    ///     borrower.seen().map(|decision| decision.remaining())
+    /// }
+    /// ```
+    pub const fn seen(&self) -> Option<Decision> {
+        self.seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::lease::{Lender, Node, Spend};
+    use crate::{Anchor, Limit, Phase};
+
+    /// A node that holds a hundred tokens until 490 ms after the beginning.
+    fn lent() -> Borrower {
+        let limit = Limit::token_bucket("1k/s").unwrap();
+        let lender = Lender::new(&limit, Anchor::default(), Duration::ZERO).unwrap();
+        let mut account = lender.open(Tick::ZERO, Phase::default());
+        let node = Node { number: 1, incarnation: 1 };
+        let mut borrower = Borrower::new(node, lender.terms().unwrap());
+        borrower.spend(Tick::ZERO, 100);
+        let ask = borrower.exchange(Tick::ZERO).unwrap();
+        let grant = lender.exchange(&mut account, Tick::ZERO, &ask).unwrap();
+        assert!(borrower.answer(Tick::ZERO, &grant));
+        assert_eq!((borrower.tokens, borrower.until), (100, after(490)));
+        borrower
+    }
+
+    fn after(millis: u64) -> Tick {
+        Tick::ZERO.after(Duration::from_millis(millis))
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_booked_is_as_if_it_had_been_spent(
+            rounds in prop::collection::vec(
+                (0..200u64, prop::collection::vec(0..10u64, 0..12)), 0..8
+            ),
+        ) {
+            let (mut spends, mut books) = (lent(), lent());
+            let mut now = Tick::ZERO;
+            for (pause, costs) in rounds {
+                now = now.after(Duration::from_millis(pause));
+                let spent = costs.iter().sum::<u64>();
+                if now >= spends.until() || spent > spends.tokens(now) {
+                    break;
+                }
+                for cost in &costs {
+                    prop_assert!(matches!(spends.spend(now, *cost), Spend::Taken(_)));
+                }
+                books.book(now, spent, costs.len() as u64);
+                books.advance(now);
+                prop_assert_eq!(format!("{books:?}"), format!("{spends:?}"));
+            }
+            let end = now.after(Duration::from_secs(1));
+            prop_assert_eq!(books.exchange(end), spends.exchange(end));
+        }
+    }
+
+    #[test]
+    fn what_was_spent_in_time_and_booked_late_is_used_and_not_returned() {
+        let mut borrower = lent();
+        borrower.book(after(1_000), 60, 20);
+        let told = borrower.exchange(after(1_000)).unwrap();
+        assert_eq!((told.used, told.returned), (60, 40));
+    }
+}

@@ -1,0 +1,123 @@
+//! What passes, beside what may.
+
+use super::counter_sync::CounterSync;
+use crate::fleet::Fleet;
+use crate::plan::{Pace, Plan, SECOND};
+use crate::schedule::Broken;
+use crate::subject::Subject;
+
+/// A fleet that is asked for more than may pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accuracy {
+    /// How many nodes share the limit.
+    pub nodes: u64,
+    /// The limit, a token bucket.
+    pub quota: String,
+    /// How many requests there are in a second while there are any, to all nodes.
+    pub per_second: u64,
+    /// When there are any.
+    pub load: Load,
+    /// For how long.
+    pub seconds: u64,
+    /// Where chance begins.
+    pub seed: u64,
+}
+
+/// When nodes are busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// All the time.
+    Steady,
+    /// All for a second, and then nobody for a second.
+    Bursts,
+    /// One half of the nodes for a second, and then the other.
+    Turns,
+}
+
+/// How the nodes share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// They borrow from a store.
+    Lending,
+    /// They compare counters every tenth of a second.
+    CounterSync,
+}
+
+/// What passed over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Course {
+    /// Every tenth of a second: the time in seconds, what passed until then, and what would have
+    /// passed if one limiter had seen every request at once.
+    pub points: Vec<(f64, u64, u64)>,
+    /// By how much more passed at the worst moment, in per cent of what would have.
+    pub over_percent: f64,
+    /// By how much less passed in the end, in per cent of what would have.
+    pub under_percent: f64,
+}
+
+impl Accuracy {
+    /// So many nodes, asked for ten times what may pass.
+    ///
+    /// ```
+    /// use tollgate_sim::figures::{Accuracy, Load};
+    /// assert_eq!(Accuracy::of(5, Load::Steady).seconds, 10);
+    /// ```
+    pub fn of(nodes: u64, load: Load) -> Self {
+        let seconds = if load == Load::Steady { 10 } else { 60 };
+        Self { nodes, quota: "1k/s".into(), per_second: 10_000, load, seconds, seed: 1 }
+    }
+
+    fn plan(&self) -> Result<Plan, Broken> {
+        let subject = Subject::bucket(&self.quota).map_err(|error| Broken(error.to_string()))?;
+        let busy = if self.load == Load::Turns { self.nodes.div_ceil(2) } else { self.nodes };
+        let gap = SECOND * busy.max(1) / self.per_second.max(1);
+        let calm = Plan::calm(self.seed, subject, self.nodes.max(1), gap);
+        Ok(Plan {
+            pace: Pace::About(gap),
+            turns: (self.load != Load::Steady).then_some(SECOND),
+            together: self.load == Load::Bursts,
+            drift: 10,
+            ..calm
+        })
+    }
+}
+
+/// Measures what passes.
+///
+/// ```
+/// use tollgate_sim::figures::{Accuracy, Load, Sharing, accuracy};
+/// let few = Accuracy { seconds: 2, ..Accuracy::of(3, Load::Steady) };
+/// let (lending, sync) = (accuracy(&few, Sharing::Lending)?, accuracy(&few, Sharing::CounterSync)?);
+/// assert_eq!(lending.over_percent, 0.0);
+/// assert!(sync.over_percent > 10.0);
+/// # Ok::<(), tollgate_sim::Broken>(())
+/// ```
+///
+/// # Errors
+///
+/// If the quota is none, or nodes that borrow pass more than may.
+pub fn accuracy(fleet: &Accuracy, sharing: Sharing) -> Result<Course, Broken> {
+    let plan = fleet.plan()?;
+    let mut lent = Fleet::new(plan.clone())?;
+    let none = || Broken(format!("{} is no bucket", fleet.quota));
+    let mut synced = CounterSync::new(plan, CounterSync::USUAL).ok_or_else(none)?;
+    let mut points = Vec::new();
+    for tenth in 1..=fleet.seconds * 10 {
+        let end = Plan::START + tenth * SECOND / 10;
+        // Both are asked for the same load, and so the same may pass.
+        lent.run_until(end)?;
+        let passed = match sharing {
+            Sharing::Lending => lent.outcome().passed,
+            Sharing::CounterSync => synced.run_until(end),
+        };
+        points.push((tenth as f64 / 10.0, passed, lent.outcome().ideal));
+    }
+    let percent = |part: u64, of: u64| 100.0 * part as f64 / of.max(1) as f64;
+    let over =
+        |(_, passed, ideal): &(f64, u64, u64)| percent(passed.saturating_sub(*ideal), *ideal);
+    let over_percent = points.iter().map(over).fold(0.0, f64::max);
+    let under =
+        |(_, passed, ideal): &(f64, u64, u64)| percent(ideal.saturating_sub(*passed), *ideal);
+    let under_percent = points.last().map_or(0.0, under);
+    Ok(Course { points, over_percent, under_percent })
+}

@@ -1,0 +1,116 @@
+//! A few keys that are asked for all the time.
+
+use crate::fleet::Fleet;
+use crate::plan::{Pace, Plan, SECOND};
+use crate::schedule::Broken;
+use crate::subject::Subject;
+
+/// Hot keys, all as hot as each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hot {
+    /// How many there are, and how many of them are run and stand for all.
+    pub keys: u64,
+    /// How many of them are run, and stand for all.
+    pub sample: u64,
+    /// How many nodes are asked.
+    pub nodes: u64,
+    /// How many requests there are in a second, to all nodes for all keys.
+    pub per_second: u64,
+    /// The limit of each key, a token bucket.
+    pub quota: String,
+    /// For how long it is measured, after a while to settle.
+    pub seconds: u64,
+    /// Where chance begins.
+    pub seed: u64,
+}
+
+/// What was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HotFigures {
+    /// Requests in a second, of all keys.
+    pub requests: f64,
+    /// The part of them that was decided without waiting for the store.
+    pub local: f64,
+    /// Messages to the store in a second, of all keys and nodes.
+    pub exchanges: f64,
+    /// Messages in a second of one key and node, on the average.
+    pub per_lease: f64,
+    /// The same of the busiest, over the whole time.
+    pub busiest_lease: f64,
+    /// The most messages of one key and node within one second.
+    pub most_in_a_second: u64,
+}
+
+impl Default for Hot {
+    /// A hundred keys of which half of what may pass is asked for, five nodes, half a million
+    /// requests a second.
+    fn default() -> Self {
+        let quota = "10k/s".into();
+        Self { keys: 100, sample: 5, nodes: 5, per_second: 500_000, quota, seconds: 20, seed: 1 }
+    }
+}
+
+impl Hot {
+    /// The same in so short a time that it takes none, for a look.
+    ///
+    /// ```
+    /// assert!(tollgate_sim::figures::hot(&tollgate_sim::figures::Hot::brief()).is_ok());
+    /// ```
+    pub fn brief() -> Self {
+        Self { sample: 1, seconds: 2, ..Self::default() }
+    }
+}
+
+/// Measures how often nodes ask the store about hot keys.
+///
+/// ```
+/// use tollgate_sim::figures::{Hot, hot};
+/// let figures = hot(&Hot::brief())?;
+/// assert!(figures.exchanges < 10_000.0, "{figures:?}");
+/// # Ok::<(), tollgate_sim::Broken>(())
+/// ```
+///
+/// # Errors
+///
+/// If the quota is none, or more passes than may.
+pub fn hot(hot: &Hot) -> Result<HotFigures, Broken> {
+    let subject = Subject::bucket(&hot.quota).map_err(|error| Broken(error.to_string()))?;
+    let (sample, nodes) = (hot.sample.clamp(1, hot.keys.max(1)), hot.nodes.max(1));
+    let gap = SECOND * nodes * hot.keys.max(1) / hot.per_second.max(1);
+    let (mut requests, mut waited, mut exchanges) = (0, 0, 0);
+    let mut figures = HotFigures::default();
+    for number in 0..sample {
+        let calm = Plan::calm(hot.seed.wrapping_add(number), subject.clone(), nodes, gap);
+        let mut fleet = Fleet::new(Plan { pace: Pace::About(gap), drift: 10, ..calm })?;
+        fleet.run_until(Plan::START + SETTLED)?;
+        let (before, begin) = (fleet.outcome(), fleet.exchanges().to_vec());
+        for _ in 0..hot.seconds.max(1) {
+            let last = fleet.exchanges().to_vec();
+            fleet.run_until(fleet.now() + SECOND)?;
+            let most = most_since(&last, fleet.exchanges());
+            figures.most_in_a_second = figures.most_in_a_second.max(most);
+        }
+        let after = fleet.outcome();
+        requests += after.requests - before.requests;
+        waited += after.waited - before.waited;
+        exchanges += after.exchanges - before.exchanges;
+        let most = most_since(&begin, fleet.exchanges()) as f64 / hot.seconds.max(1) as f64;
+        figures.busiest_lease = figures.busiest_lease.max(most);
+    }
+    let per_key = 1.0 / (sample * hot.seconds.max(1)) as f64;
+    Ok(HotFigures {
+        requests: requests as f64 * per_key * hot.keys as f64,
+        local: 1.0 - waited as f64 / requests.max(1) as f64,
+        exchanges: exchanges as f64 * per_key * hot.keys as f64,
+        per_lease: exchanges as f64 * per_key / nodes as f64,
+        ..figures
+    })
+}
+
+/// The most that one node has more.
+fn most_since(before: &[u64], after: &[u64]) -> u64 {
+    after.iter().zip(before).map(|(after, before)| after - before).max().unwrap_or(0)
+}
+
+/// Until then nodes find out what they need.
+const SETTLED: u64 = 3 * SECOND;

@@ -1,0 +1,96 @@
+//! A node in virtual time.
+
+use tollgate_core::Tick;
+use tollgate_core::lease::{Borrower, Node, Terms};
+
+use crate::chance::Chance;
+
+/// A node, with a clock of its own.
+#[derive(Debug)]
+pub struct Member {
+    /// What it holds; `None` if nothing is lent.
+    pub borrower: Option<Borrower>,
+    /// Which life of which node it is.
+    pub node: Node,
+    /// What the node's clock says at time 0, and how many millionths it gains.
+    offset: u64,
+    gains: i64,
+    /// Requests that asked the store for themselves.
+    pub(crate) asks: u64,
+    /// When it wakes next: a wake-up that was moved is none.
+    pub(crate) wakes: u64,
+    pub(crate) is_alive: bool,
+    /// Until when it does nothing.
+    pub(crate) frozen: u64,
+    /// Until when nothing gets through.
+    pub(crate) cut: u64,
+}
+
+impl Member {
+    /// A node whose clock is up to `drift` thousandths faster or slower than the store's.
+    ///
+    /// ```
+    /// use tollgate_core::lease::Node;
+    /// use tollgate_sim::{Chance, Member};
+    /// let member = Member::new(Node { number: 1, incarnation: 1 }, None, 0, &mut Chance(7));
+    /// assert_eq!(member.clock(9).since(member.clock(2)).as_nanos(), 7);
+    /// ```
+    pub fn new(node: Node, terms: Option<Terms>, drift: u64, chance: &mut Chance) -> Self {
+        let drift = drift * 1_000;
+        let gains = chance.between((0, 2 * drift)) as i64 - drift as i64;
+        Self {
+            borrower: terms.map(|terms| Borrower::new(node, terms)),
+            node,
+            offset: chance.below(1 << 50),
+            gains,
+            asks: 0,
+            wakes: u64::MAX,
+            is_alive: true,
+            frozen: 0,
+            cut: 0,
+        }
+    }
+
+    /// The same with a clock that gains so many millionths.
+    ///
+    /// ```
+    /// use tollgate_core::lease::Node;
+    /// use tollgate_sim::{Chance, Member};
+    /// let member = Member::new(Node { number: 1, incarnation: 1 }, None, 0, &mut Chance(7));
+    /// let slow = member.gaining(-10_000);
+    /// assert_eq!(slow.clock(1_000).since(slow.clock(0)).as_nanos(), 990);
+    /// ```
+    #[must_use]
+    pub fn gaining(self, millionths: i64) -> Self {
+        Self { gains: millionths, ..self }
+    }
+
+    /// What its clock says.
+    ///
+    /// ```
+    /// use tollgate_core::lease::Node;
+    /// use tollgate_sim::{Chance, Member};
+    /// let member = Member::new(Node { number: 1, incarnation: 1 }, None, 0, &mut Chance(7));
+    /// assert!(member.clock(0) < member.clock(1));
+    /// ```
+    pub fn clock(&self, time: u64) -> Tick {
+        let gained = i128::from(time) * i128::from(self.gains) / 1_000_000;
+        Tick::from_nanos((i128::from(time) + gained + i128::from(self.offset)) as u64)
+    }
+
+    /// The first time at which the clock has come so far, or shortly after.
+    pub(crate) fn time_of(&self, tick: Tick) -> u64 {
+        let passed = u128::from(tick.as_nanos().saturating_sub(self.offset));
+        (passed * 1_000_000 / (1_000_000 + self.gains) as u128) as u64 + 2
+    }
+
+    pub(crate) fn is(&self, node: Node) -> bool {
+        self.is_alive && self.node == node
+    }
+
+    /// A name that no other request has.
+    pub(crate) const fn strict(&mut self) -> Node {
+        self.asks += 1;
+        Node { incarnation: (self.node.incarnation << 32) + self.asks, ..self.node }
+    }
+}

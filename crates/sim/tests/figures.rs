@@ -1,0 +1,49 @@
+//! The figures that lending has to reach, in runs as short as they tell something.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
+
+use tollgate_sim::figures::{Accuracy, Crowd, Hot, Load, Sharing, accuracy, crowd, hot};
+
+#[test]
+fn nine_of_ten_requests_of_a_crowd_need_no_question() {
+    for quota in ["100/min", "1k/min"] {
+        let figures = crowd(&Crowd { quota: quota.into(), sample: 2, ..Crowd::default() }).unwrap();
+        assert!((450e3..550e3).contains(&figures.requests), "{quota}: {figures:?}");
+        assert!(figures.local >= 0.9, "{quota}: {figures:?}");
+        assert!(figures.fast_local >= 0.99, "{quota}: {figures:?}");
+    }
+}
+
+#[test]
+fn hot_keys_ask_the_store_seldom_whether_they_pass_or_not() {
+    for quota in ["10k/s", "1k/s"] {
+        let few = Hot { quota: quota.into(), sample: 1, seconds: 5, ..Hot::default() };
+        let figures = hot(&few).unwrap();
+        assert!(figures.requests > 490e3 && figures.exchanges < 10e3, "{quota}: {figures:?}");
+        assert!(figures.busiest_lease <= 12.0, "{quota}: {figures:?}");
+        assert!(figures.local > 0.999, "{quota}: {figures:?}");
+    }
+}
+
+#[test]
+fn lending_passes_never_more_and_hardly_less_than_may() {
+    // What comes in while all nodes pause is a part of all that is the smaller the longer it takes.
+    for (nodes, seconds) in [(1, 150), (5, 40), (50, 40)] {
+        let fleet = Accuracy { seconds, ..Accuracy::of(nodes, Load::Steady) };
+        let course = accuracy(&fleet, Sharing::Lending).unwrap();
+        assert_eq!(course.over_percent, 0.0, "{nodes} nodes");
+        assert_eq!(course.points.len() as u64, 10 * seconds, "{nodes} nodes");
+        assert!(course.under_percent <= 0.1, "{nodes} nodes: {}", course.under_percent);
+        let turns = accuracy(&Accuracy::of(nodes.max(2), Load::Turns), Sharing::Lending).unwrap();
+        assert!(turns.under_percent <= 0.3, "{nodes} nodes: {}", turns.under_percent);
+    }
+}
+
+#[test]
+fn counters_that_are_compared_now_and_then_pass_more_than_may() {
+    let fleet = Accuracy::of(20, Load::Steady);
+    let course = accuracy(&fleet, Sharing::CounterSync).unwrap();
+    assert!(course.over_percent > 50.0, "{}", course.over_percent);
+    assert!(course.under_percent < 1.0, "what was too much is paid back");
+}
