@@ -149,6 +149,16 @@ impl Seed {
 pub struct KeyHash(pub(crate) u64);
 
 impl KeyHash {
+    /// One of so many parts, at least one: always the same, and of many keys about as many in each.
+    ///
+    /// ```
+    /// use tollgate_local::{Key, Seed};
+    /// assert!("alice".hash(&Seed::random()).part_of(64) < 64);
+    /// ```
+    pub const fn part_of(self, parts: usize) -> usize {
+        (self.0 >> 32) as usize % parts
+    }
+
     /// The same key under another limit: the two must not share a counter.
     #[inline]
     pub(crate) const fn salted(self, salt: Salt) -> Self {

@@ -6,7 +6,7 @@
 //! Reading order: [`Table`] (the memory of all counters whose state is one word), [`Counters`]
 //! (the counters of one limit), [`Past`] (what they know of the limit before), [`Key`] and [`Seed`]
 //! (how keys become hashes), [`Clock`]. Beside them [`Concurrency`] for limits on what is under way
-//! at once, [`WaitingRoom`] for requests that wait for their turn, [`HeavyKeys`] for a look at who
+//! at once, [`Purses`] for keys whose budget a store lends, [`WaitingRoom`] for requests that wait for their turn, [`HeavyKeys`] for a look at who
 //! asks most.
 //!
 //! Most users want the `tollgate` crate, which puts these together.
@@ -26,12 +26,14 @@ mod counter;
 mod counters;
 mod key;
 mod key_map;
+mod lately;
 mod loan;
 mod logs;
 mod memory;
 mod past;
 mod permits;
 mod prefetch;
+mod purses;
 mod shards;
 mod shelf;
 mod sketch;
@@ -46,8 +48,11 @@ pub use counter::Prepared;
 pub use counters::{Counters, CountersBuilder, Due, Pressure};
 pub use key::{Key, KeyHash, Seed};
 pub use key_map::KeyMap;
+pub use lately::Lately;
 pub use past::Past;
 pub use permits::{Concurrency, Held};
+pub use purses::{Lent, Place, Purses, Taken};
+pub use shards::{ByHash, Hashed};
 pub use table::{Table, TableError};
 pub use top::{HeavyKey, HeavyKeys};
 pub use wait::{WaitError, WaitingRoom};

@@ -42,11 +42,24 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// A map whose keys are hashes already.
-pub(crate) type ByHash<T> = HashMap<KeyHash, T, BuildHasherDefault<Hashed>>;
+///
+/// ```
+/// use tollgate_local::{ByHash, Key, Seed};
+/// let mut seen: ByHash<u64> = ByHash::default();
+/// *seen.entry("alice".hash(&Seed::random())).or_default() += 1;
+/// ```
+pub type ByHash<T> = HashMap<KeyHash, T, BuildHasherDefault<Hashed>>;
 
 /// Passes on a key that is a hash already.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Hashed(u64);
+///
+/// ```
+/// use std::hash::Hasher;
+/// let mut hashed = tollgate_local::Hashed::default();
+/// hashed.write_u64(7);
+/// assert_eq!(hashed.finish(), 7);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hashed(u64);
 
 impl Hasher for Hashed {
     fn finish(&self) -> u64 {

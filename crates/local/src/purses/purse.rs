@@ -1,0 +1,227 @@
+//! One purse: what threads take from without a lock.
+
+use std::time::Duration;
+
+use tollgate_core::lease::Borrower;
+use tollgate_core::{Decision, Retry, Tick};
+
+use crate::purses::Place;
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// What a purse says to a request.
+///
+/// ```
+/// use tollgate_local::Taken;
+/// fn passes(taken: &Taken) -> bool {
+///     matches!(taken, Taken::Spent { .. })
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Taken {
+    /// It passes.
+    Spent {
+        /// What is said of it. What is left is what the store said last, and what is held here.
+        decision: Decision,
+        /// Whether the purse is nearly empty, and nobody was told yet: ask for more.
+        is_low: bool,
+        /// Where the purse lies.
+        place: Place,
+        /// Which filling it was taken from.
+        filling: u8,
+    },
+    /// There is too little here, and was too little in the store a moment ago.
+    Short(Decision),
+    /// The borrower has to be asked.
+    Locked(Place),
+    /// Nothing is lent to the key.
+    Unknown,
+}
+
+/// One line of memory.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(super) struct Purse {
+    /// Tokens, how many requests took some, and which filling this is, in one word: a swap finds all
+    /// of them unchanged, or none.
+    word: AtomicU64,
+    /// When what is in it is worth nothing any more.
+    until: AtomicU64,
+    /// Until when a request that finds too little is denied.
+    short_until: AtomicU64,
+    /// What the store last said is left, and for how long it is not all.
+    left: AtomicU64,
+    reset: AtomicU64,
+    limit: AtomicU64,
+    /// Fewer than this, and more is asked for.
+    low: AtomicU32,
+    /// How many were denied since the purse was filled.
+    denied: AtomicU32,
+    /// Whether somebody was told that it is low.
+    told: AtomicBool,
+}
+
+/// The parts of a word.
+const TOKEN_BITS: u32 = 36;
+const REQUEST_BITS: u32 = 20;
+const FILLING: u32 = TOKEN_BITS + REQUEST_BITS;
+const TOKENS: u64 = (1 << TOKEN_BITS) - 1;
+const REQUEST: u64 = 1 << TOKEN_BITS;
+const REQUESTS: u64 = (1 << REQUEST_BITS) - 1;
+
+const fn tokens(word: u64) -> u64 {
+    word & TOKENS
+}
+
+const fn requests(word: u64) -> u64 {
+    (word >> TOKEN_BITS) & REQUESTS
+}
+
+const fn filling(word: u64) -> u8 {
+    (word >> FILLING) as u8
+}
+
+impl Purse {
+    /// Spends if there is enough, and the purse still belongs to whoever asks. Each try to do so
+    /// reads the word before anything that is published with it.
+    #[inline]
+    pub(super) fn take(
+        &self,
+        place: Place,
+        now: Tick,
+        cost: u64,
+        is_still: impl Fn() -> bool,
+    ) -> Taken {
+        let mut word = self.word.load(Ordering::Acquire);
+        loop {
+            if !is_still() {
+                return Taken::Unknown;
+            }
+            if now.as_nanos() >= self.until.load(Ordering::Relaxed) || cost == 0 {
+                return Taken::Locked(place);
+            }
+            if tokens(word) < cost {
+                return self.short(place, now, tokens(word));
+            }
+            let counted = if requests(word) < REQUESTS { REQUEST } else { 0 };
+            let next = word - cost + counted;
+            match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return self.spent(place, next),
+                Err(current) => word = current,
+            }
+        }
+    }
+
+    #[inline]
+    fn spent(&self, place: Place, word: u64) -> Taken {
+        let left = tokens(word);
+        let decision = self.seen(left);
+        let is_low = left < u64::from(self.low.load(Ordering::Relaxed))
+            && !self.told.load(Ordering::Relaxed)
+            && !self.told.swap(true, Ordering::Relaxed);
+        Taken::Spent { decision, is_low, place, filling: filling(word) }
+    }
+
+    #[inline]
+    fn short(&self, place: Place, now: Tick, held: u64) -> Taken {
+        let until = Tick::from_nanos(self.short_until.load(Ordering::Relaxed));
+        if now >= until {
+            return Taken::Locked(place);
+        }
+        // What is wanted and not had is a reason to ask for more.
+        self.denied.fetch_add(1, Ordering::Relaxed);
+        Taken::Short(self.denial(held, until.since(now)))
+    }
+
+    fn denial(&self, held: u64, wait: Duration) -> Decision {
+        let (limit, reset) =
+            (self.limit.load(Ordering::Relaxed), self.reset.load(Ordering::Relaxed));
+        let reset = Duration::from_nanos(reset).max(wait);
+        Decision::deny(limit, held, reset, Retry::After(wait))
+    }
+
+    #[inline]
+    fn seen(&self, held: u64) -> Decision {
+        let left = self.left.load(Ordering::Relaxed).saturating_add(held);
+        let reset = Duration::from_nanos(self.reset.load(Ordering::Relaxed));
+        Decision::allow(self.limit.load(Ordering::Relaxed), left, reset)
+    }
+
+    pub(super) fn look(&self, place: Place, now: Tick, cost: u64) -> Taken {
+        let word = self.word.load(Ordering::Acquire);
+        let until = self.until.load(Ordering::Relaxed);
+        let short_until = Tick::from_nanos(self.short_until.load(Ordering::Relaxed));
+        if now.as_nanos() < until && tokens(word) >= cost {
+            let decision = self.seen(tokens(word));
+            return Taken::Spent { decision, is_low: false, place, filling: filling(word) };
+        }
+        match now < short_until {
+            true => Taken::Short(self.denial(tokens(word), short_until.since(now))),
+            false => Taken::Locked(place),
+        }
+    }
+
+    pub(super) fn put_back(&self, from: u8, cost: u64) {
+        let mut word = self.word.load(Ordering::Acquire);
+        while filling(word) == from && cost <= TOKENS - tokens(word) {
+            let counted = if requests(word) > 0 { REQUEST } else { 0 };
+            let next = word + cost - counted;
+            match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return,
+                Err(current) => word = current,
+            }
+        }
+    }
+
+    /// Takes everything out, and tells the borrower what was spent. From here on nobody finds
+    /// anything, until it is [filled](Self::fill). How many requests passed and were denied.
+    pub(super) fn empty_into(
+        &self,
+        borrower: &mut Borrower,
+        filled: &mut u64,
+        now: Tick,
+    ) -> (u64, u64) {
+        let word = self.close();
+        let spent = std::mem::take(filled).saturating_sub(tokens(word));
+        let denied = self.denied.swap(0, Ordering::Relaxed).into();
+        borrower.book(now, spent, requests(word));
+        borrower.book_denied(now, denied);
+        (requests(word), denied)
+    }
+
+    /// Nobody's any more: it is empty, and says nothing.
+    pub(super) fn retire(&self) {
+        self.until.store(0, Ordering::Relaxed);
+        self.short_until.store(0, Ordering::Relaxed);
+    }
+
+    /// Takes everything out, and says what was in it.
+    pub(super) fn close(&self) -> u64 {
+        let mut word = self.word.load(Ordering::Acquire);
+        loop {
+            let next = u64::from(filling(word).wrapping_add(1)) << FILLING;
+            match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return word,
+                Err(current) => word = current,
+            }
+        }
+    }
+
+    /// Puts everything in that the borrower holds, and says how much that is.
+    pub(super) fn fill(&self, borrower: &Borrower) -> u64 {
+        let tokens = borrower.held_tokens().min(TOKENS);
+        if let Some(seen) = borrower.seen() {
+            self.left.store(seen.remaining(), Ordering::Relaxed);
+            self.limit.store(seen.limit(), Ordering::Relaxed);
+            let reset = u64::try_from(seen.reset_after().as_nanos()).unwrap_or(u64::MAX);
+            self.reset.store(reset, Ordering::Relaxed);
+        }
+        self.until.store(borrower.until().as_nanos(), Ordering::Relaxed);
+        self.short_until.store(borrower.short_until().as_nanos(), Ordering::Relaxed);
+        self.low.store(u32::try_from(borrower.low()).unwrap_or(u32::MAX), Ordering::Relaxed);
+        self.told.store(false, Ordering::Relaxed);
+        // Nobody changes a purse that is closed, so its filling is known.
+        let word = self.word.load(Ordering::Relaxed);
+        self.word.store((word & !(TOKENS | (REQUESTS << TOKEN_BITS))) | tokens, Ordering::Release);
+        tokens
+    }
+}

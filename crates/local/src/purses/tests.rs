@@ -1,0 +1,176 @@
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64 as Total, Ordering as Order};
+use std::time::Duration;
+
+use tollgate_core::lease::{Account, Exchange, Lender, Node, Spend};
+use tollgate_core::{Anchor, Limit, Phase};
+
+use super::*;
+use crate::key::{Key, Seed};
+
+const NODE: Node = Node { number: 1, incarnation: 1 };
+
+fn key(name: &str) -> KeyHash {
+    name.hash(&Seed::new(7))
+}
+
+fn at(millis: u64) -> Tick {
+    Tick::ZERO.after(Duration::from_millis(millis))
+}
+
+/// A store for one key.
+struct Bank {
+    lender: Lender,
+    account: Account,
+}
+
+impl Bank {
+    fn new(limit: &Limit) -> Self {
+        let lender = Lender::new(limit, Anchor::default(), Duration::ZERO).unwrap();
+        let account = lender.open(Tick::ZERO, Phase::default());
+        Self { lender, account }
+    }
+
+    fn borrower(&self) -> Borrower {
+        Borrower::new(NODE, self.lender.terms().unwrap())
+    }
+
+    /// What is due is exchanged.
+    fn exchange(&mut self, borrower: &mut Borrower, now: Tick) -> bool {
+        let Some(exchange) = borrower.exchange(now) else { return false };
+        let grant = self.lender.exchange(&mut self.account, now, &exchange).unwrap();
+        borrower.answer(now, &grant)
+    }
+}
+
+/// A purse of a key that was lent `tokens`, out of a thousand per second.
+fn purse_with(tokens: u64) -> (Purses<()>, Bank) {
+    let mut bank = Bank::new(&Limit::token_bucket("1k/s").unwrap());
+    let purses = Purses::new(16);
+    let mut lent = purses.open(key("a"), at(0), || (bank.borrower(), ())).unwrap();
+    assert_eq!(lent.borrower().spend(at(0), tokens), Spend::Ask);
+    assert!(bank.exchange(lent.borrower(), at(0)));
+    drop(lent);
+    (purses, bank)
+}
+
+#[test]
+fn what_is_lent_is_spent_without_the_borrower_and_booked_when_it_is_asked() {
+    let (purses, mut bank) = purse_with(10);
+    let taken = |millis| match purses.take(key("a"), at(millis), 1) {
+        Taken::Spent { decision, .. } => Some(decision.remaining()),
+        _ => None,
+    };
+    assert_eq!((taken(1), taken(2), taken(3)), (Some(999), Some(998), Some(997)));
+    let mut lent = purses.known(key("a"), at(4)).unwrap();
+    assert_eq!(lent.borrower().tokens(at(4)), 7);
+    assert!(bank.exchange(lent.borrower(), at(400)), "it is idle");
+    drop(lent);
+    assert_eq!(bank.lender.left(&mut bank.account, at(400)), 997, "seven came back");
+}
+
+#[test]
+fn nothing_is_spent_after_the_lease_has_ended() {
+    let (purses, _) = purse_with(10);
+    let until = purses.known(key("a"), at(1)).unwrap().borrower().until();
+    assert!(matches!(purses.take(key("a"), until, 1), Taken::Locked(_)));
+    let before = Tick::from_nanos(until.as_nanos() - 1);
+    assert!(matches!(purses.take(key("a"), before, 1), Taken::Spent { .. }));
+}
+
+#[test]
+fn who_finds_too_little_asks_the_borrower_and_is_denied_if_the_store_had_none() {
+    let (purses, mut bank) = purse_with(10);
+    assert!(matches!(purses.take(key("a"), at(1), 11), Taken::Locked(_)));
+    let mut lent = purses.known(key("a"), at(1)).unwrap();
+    assert_eq!(lent.borrower().spend(at(1), 11), Spend::Ask);
+    bank.lender.exchange(&mut bank.account, at(1), &Exchange::once(990));
+    assert!(bank.exchange(lent.borrower(), at(1)), "all the rest is spent");
+    drop(lent);
+    let Taken::Short(denial) = purses.take(key("a"), at(2), 11) else { panic!("it passed") };
+    assert!(denial.retry_after().is_some_and(|wait| wait <= Duration::from_millis(130)));
+    assert!(matches!(purses.take(key("a"), at(2), 1), Taken::Spent { .. }), "ten are here");
+}
+
+#[test]
+fn a_purse_that_runs_low_says_so_once() {
+    let mut bank = Bank::new(&Limit::token_bucket("100k/s").unwrap());
+    let purses = Purses::new(16);
+    let mut now = at(0);
+    // As much as is asked for lately is held, after a few exchanges.
+    for _ in 0..20 {
+        let mut lent = purses.open(key("a"), now, || (bank.borrower(), ())).unwrap();
+        lent.borrower().spend(now, 10);
+        bank.exchange(lent.borrower(), now);
+        drop(lent);
+        now = now.after(Duration::from_millis(1));
+    }
+    let calls = (0..10_000).map(|_| purses.take(key("a"), now, 1));
+    let low = calls.filter(|taken| matches!(taken, Taken::Spent { is_low: true, .. })).count();
+    assert_eq!(low, 1);
+}
+
+#[test]
+fn what_is_put_back_can_be_taken_again_unless_the_purse_was_filled_since() {
+    let (purses, _) = purse_with(3);
+    let take = || match purses.take(key("a"), at(1), 3) {
+        Taken::Spent { place, filling, .. } => Some((place, filling)),
+        _ => None,
+    };
+    let (place, filling) = take().unwrap();
+    assert_eq!(take(), None);
+    purses.put_back(place, filling, 3);
+    let (place, filling) = take().unwrap();
+    drop(purses.lock(place, at(1)));
+    purses.put_back(place, filling, 3);
+    assert_eq!(take(), None, "the borrower has booked them");
+}
+
+#[test]
+fn there_are_so_many_places_and_a_freed_one_says_nothing_of_its_last_owner() {
+    let purses = Purses::new(1);
+    let borrower = || {
+        let lender = Lender::of_permits(NonZeroU32::MIN, Duration::ZERO);
+        (Borrower::new(NODE, lender.terms().unwrap()), ())
+    };
+    let names: Vec<String> = (0..9).map(|number| number.to_string()).collect();
+    let open = |name: &String| purses.open(key(name), at(0), borrower).map(|lent| lent.place());
+    let places: Vec<_> = names.iter().map(open).collect();
+    assert_eq!(places.iter().flatten().count(), 8, "a set has as many");
+    assert_eq!(purses.places().count(), 8);
+    purses.lock(places[0].unwrap(), at(0)).unwrap().close();
+    assert!(matches!(purses.take(key("0"), at(0), 1), Taken::Unknown));
+    assert_eq!(open(&names[8]), places[0]);
+    assert!(matches!(purses.take(key("8"), at(0), 1), Taken::Locked(_)));
+}
+
+#[test]
+fn threads_spend_together_no_more_than_was_lent() {
+    let mut bank = Bank::new(&Limit::token_bucket("1M/s burst 200k").unwrap());
+    let purses = Arc::new(Purses::new(16));
+    let spent = Arc::new(Total::new(0));
+    let now = at(0);
+    let mut lent = purses.open(key("a"), now, || (bank.borrower(), ())).unwrap();
+    lent.borrower().spend(now, 50_000);
+    assert!(bank.exchange(lent.borrower(), now));
+    let held = lent.borrower().tokens(now);
+    assert!(held >= 50_000);
+    drop(lent);
+    std::thread::scope(|scope| {
+        for cost in 1..=4 {
+            let (purses, spent) = (&purses, &spent);
+            scope.spawn(move || {
+                while matches!(purses.take(key("a"), now, cost), Taken::Spent { .. }) {
+                    spent.fetch_add(cost, Order::Relaxed);
+                }
+            });
+        }
+        for _ in 0..100 {
+            drop(purses.known(key("a"), now));
+            std::thread::yield_now();
+        }
+    });
+    let left = purses.known(key("a"), now).unwrap().borrower().tokens(now);
+    assert_eq!(spent.load(Order::Relaxed) + left, held);
+}
