@@ -145,6 +145,10 @@ impl Budget {
         self.origin.as_unix_nanos() + tick.as_nanos()
     }
 
+    pub(crate) const fn origin(&self) -> Wall {
+        self.origin
+    }
+
     pub(crate) const fn period(&self) -> Duration {
         self.period
     }

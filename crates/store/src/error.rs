@@ -91,8 +91,8 @@ pub enum StoreError {
     },
     /// The user may not do what has to be done. Nothing was done.
     #[error(
-        "the store's user may not do this: {reason}; it needs `~tg:* +@hash +@list +exists +del \
-         +pexpire +time +info +evalsha +script|load +select +cluster|slots +asking`"
+        "the store's user may not do this: {reason}; it needs `~tg:* +@hash +@list +@string +exists \
+         +del +pexpire +time +info +evalsha +script|load +select +cluster|slots +asking`"
     )]
     NotAllowed {
         /// What it said.

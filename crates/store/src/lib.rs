@@ -8,16 +8,20 @@
 //! * [`MemoryStore`], in this process: the reference, and a fleet of one.
 //! * [`RedisStore`], in Redis or Valkey, alone, behind Sentinel, or as a Cluster.
 //!
+//! [`AnyStore`] holds whichever it is.
+//!
 //! All of them pass one suite (`tests/conformance`), and give the same answers to the same
 //! questions at the same time.
 //!
 //! Being over the limit is a decision. A [`StoreError`] means that the store could not decide, and
 //! says why, and what to do about it.
 //!
-//! Reading order: [`Budget`], [`Ask`], [`Store`], [`MemoryStore`], [`RedisStore`].
+//! Reading order: [`Budget`], [`Ask`], [`Store`], [`MemoryStore`], [`RedisStore`],
+//! [`AnyStore`].
 
 #![forbid(unsafe_code)]
 
+mod any;
 mod ask;
 mod budget;
 mod error;
@@ -25,6 +29,7 @@ mod memory;
 mod redis;
 mod store;
 
+pub use any::AnyStore;
 pub use ask::Ask;
 pub use budget::Budget;
 pub use error::StoreError;

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tollgate_core::lease::{Account, Grant, LeaseId, Lender};
+use tollgate_core::lease::{Account, Exchange, Grant, LeaseId, Lender};
 use tollgate_core::{Anchor, Decision, Log, LogRule, Tick, Wall};
 use tollgate_local::Clock;
 
 use crate::ask::Ask;
-use crate::budget::Kind;
+use crate::budget::{Budget, Kind};
 use crate::error::StoreError;
 use crate::store::{Pulse, Store};
 
@@ -47,7 +47,7 @@ struct Memory {
 struct Shard {
     books: BTreeMap<Name, Books>,
     /// When it is worth looking again for keys that are at rest.
-    next_sweep: Tick,
+    next_sweep: Wall,
 }
 
 /// The rule, its limit, and the key.
@@ -56,8 +56,9 @@ type Name = (Box<str>, Box<str>, Arc<[u8]>);
 /// What is kept of one key.
 #[derive(Debug)]
 enum Books {
-    Account(Box<Lender>, Account),
-    Log(LogRule, Log),
+    /// With the budget by whose origin time is counted: that of whoever asked first.
+    Account(Arc<Budget>, Box<Lender>, Account),
+    Log(Arc<Budget>, LogRule, Log),
     Unlimited,
 }
 
@@ -110,33 +111,50 @@ impl<C: Clock> MemoryStore<C> {
 
     fn answer(&self, ask: &Ask) -> Result<Grant, StoreError> {
         let mut shard = lock(self.shard_of(ask));
-        let memory = *lock(&self.memory);
-        let now = ask.budget().tick_at(self.wall()).ok_or(StoreError::Clock)?;
-        let budget = ask.budget();
-        let name = (budget.rule().into(), budget.to_string().into(), Arc::clone(ask.shared_key()));
+        let (memory, wall) = (*lock(&self.memory), self.wall());
+        let name = name_of(ask);
         if let Some(books) = shard.books.get_mut(&name) {
-            return books.answer(ask, memory, now);
+            return books.answer(ask, memory, wall);
         }
-        self.make_room(&mut shard, now)?;
-        self.keys.fetch_add(1, Ordering::Relaxed);
-        shard
-            .books
-            .entry(name)
-            .or_insert_with(|| Books::open(ask, memory, now))
-            .answer(ask, memory, now)
+        let is_look = ask.exchange().is_look();
+        if !is_look {
+            self.make_room(&mut shard, wall)?;
+        }
+        let mut books = Books::open(ask, memory, wall)?;
+        let answer = books.answer(ask, memory, wall);
+        if !is_look && !books.is_at_rest(wall) {
+            self.keys.fetch_add(1, Ordering::Relaxed);
+            shard.books.insert(name, books);
+        }
+        answer
+    }
+
+    fn forget_key(&self, ask: &Ask) -> Result<bool, StoreError> {
+        let mut shard = lock(self.shard_of(ask));
+        let (memory, wall) = (*lock(&self.memory), self.wall());
+        let was_known = shard.books.remove(&name_of(ask)).is_some();
+        self.keys.fetch_sub(usize::from(was_known), Ordering::Relaxed);
+        if memory.lost.is_some() {
+            // A key that is not there would be taken for one that was lost.
+            self.make_room(&mut shard, wall)?;
+            let books = Books::open_whole(ask, memory, wall)?;
+            self.keys.fetch_add(1, Ordering::Relaxed);
+            shard.books.insert(name_of(ask), books);
+        }
+        Ok(was_known)
     }
 
     fn shard_of(&self, ask: &Ask) -> &Mutex<Shard> {
         &self.shards[ask.phase().0 as usize % SHARDS]
     }
 
-    fn make_room(&self, shard: &mut Shard, now: Tick) -> Result<(), StoreError> {
+    fn make_room(&self, shard: &mut Shard, wall: Wall) -> Result<(), StoreError> {
         let is_full = || self.keys() >= self.max_keys;
-        if is_full() && shard.next_sweep <= now {
+        if is_full() && shard.next_sweep <= wall {
             let before = shard.books.len();
-            shard.books.retain(|_, books| !books.is_at_rest(now));
+            shard.books.retain(|_, books| !books.is_at_rest(wall));
             self.keys.fetch_sub(before - shard.books.len(), Ordering::Relaxed);
-            shard.next_sweep = now.after(SWEEP);
+            shard.next_sweep = Wall::from_unix_nanos(wall.as_unix_nanos() + SWEEP);
         }
         match is_full() {
             true => Err(StoreError::OutOfMemory { reason: format!("{} keys", self.max_keys) }),
@@ -150,6 +168,10 @@ impl<C: Clock> Store for MemoryStore<C> {
         asks.iter().map(|ask| self.answer(ask)).collect()
     }
 
+    async fn forget(&self, budget: &Arc<Budget>, key: &[u8]) -> Result<bool, StoreError> {
+        self.forget_key(&Ask::new(Arc::clone(budget), key, Exchange::once(0)))
+    }
+
     async fn ping(&self) -> Result<Pulse, StoreError> {
         let epoch = lock(&self.memory).epoch;
         Ok(Pulse { wall: self.wall(), round_trip: Duration::ZERO, epoch })
@@ -157,57 +179,109 @@ impl<C: Clock> Store for MemoryStore<C> {
 }
 
 impl Books {
-    fn open(ask: &Ask, memory: Memory, now: Tick) -> Self {
-        let budget = ask.budget();
-        let lost = memory.lost.and_then(|lost| budget.tick_at(lost));
-        match budget.kind() {
+    /// Of a key that is not known.
+    fn open(ask: &Ask, memory: Memory, wall: Wall) -> Result<Self, StoreError> {
+        Self::open_as(ask, memory, wall, memory.lost)
+    }
+
+    /// Of one that has its whole budget for sure.
+    fn open_whole(ask: &Ask, memory: Memory, wall: Wall) -> Result<Self, StoreError> {
+        Self::open_as(ask, memory, wall, None)
+    }
+
+    fn open_as(
+        ask: &Ask,
+        memory: Memory,
+        wall: Wall,
+        lost: Option<Wall>,
+    ) -> Result<Self, StoreError> {
+        let budget = Arc::clone(ask.budget());
+        let now = budget.tick_at(wall).ok_or(StoreError::Clock)?;
+        let lost = lost.and_then(|lost| budget.tick_at(lost));
+        Ok(match budget.kind() {
             Kind::Lent(lender) => {
-                let lender = match lost {
-                    Some(lost) => Box::new(Lender::clone(lender).after_loss(memory.epoch, lost)),
-                    None => lender.clone(),
-                };
-                let account = lender.open(now, ask.phase());
-                Self::Account(lender, account)
+                let after_loss = |lost| Lender::clone(lender).after_loss(memory.epoch, lost);
+                // Leases are named after the memory even if nothing is known to be lost.
+                let account = lost.map_or_else(
+                    || lender.open(now, ask.phase()),
+                    |lost| after_loss(lost).open(now, ask.phase()),
+                );
+                let lender = Box::new(after_loss(lost.unwrap_or(Tick::ZERO)));
+                Self::Account(budget, lender, account)
             }
             Kind::Log(rule) => {
-                let mut log = Log::default();
+                let (rule, mut log) = (*rule, Log::default());
                 // A log that was lost is taken for full at that moment.
                 if let Some(lost) = lost {
-                    log.step(*rule, lost, rule.limit());
+                    log.step(rule, lost, rule.limit());
                 }
-                Self::Log(*rule, log)
+                Self::Log(budget, rule, log)
             }
             Kind::Unlimited => Self::Unlimited,
-        }
+        })
     }
 
-    fn answer(&mut self, ask: &Ask, memory: Memory, now: Tick) -> Result<Grant, StoreError> {
+    fn answer(&mut self, ask: &Ask, memory: Memory, wall: Wall) -> Result<Grant, StoreError> {
         let exchange = ask.exchange();
         match self {
-            Self::Account(lender, account) => {
+            Self::Account(budget, lender, account) => {
+                let now = budget.tick_at(wall).ok_or(StoreError::Clock)?;
                 lender.exchange(account, now, exchange).ok_or(StoreError::Overtaken)
             }
-            Self::Log(rule, log) => {
-                Ok(unremembered(ask, memory.epoch, log.step(*rule, now, exchange.cost)))
+            Self::Log(budget, rule, log) => {
+                let now = budget.tick_at(wall).ok_or(StoreError::Clock)?;
+                Ok(answer_of_log(log, *rule, budget, now, ask, memory.epoch))
             }
-            Self::Unlimited => Ok(unremembered(ask, memory.epoch, Decision::unlimited())),
+            Self::Unlimited => Ok(unremembered(ask, memory.epoch, Decision::unlimited(), wall)),
         }
     }
 
-    fn is_at_rest(&mut self, now: Tick) -> bool {
+    fn is_at_rest(&mut self, wall: Wall) -> bool {
         match self {
-            Self::Account(lender, account) => lender.is_at_rest(account, now),
-            Self::Log(rule, log) => log.is_at_rest(*rule, now),
+            Self::Account(budget, lender, account) => {
+                budget.tick_at(wall).is_some_and(|now| lender.is_at_rest(account, now))
+            }
+            Self::Log(budget, rule, log) => {
+                budget.tick_at(wall).is_some_and(|now| log.is_at_rest(*rule, now))
+            }
             Self::Unlimited => true,
         }
     }
 }
 
+/// What a log says to a question.
+pub(crate) fn answer_of_log(
+    log: &mut Log,
+    rule: LogRule,
+    budget: &Budget,
+    now: Tick,
+    ask: &Ask,
+    epoch: u64,
+) -> Grant {
+    let exchange = ask.exchange();
+    log.forget(rule, now);
+    if let Some(undo) = exchange.undo.filter(|undo| undo.cost <= rule.limit())
+        && let Some(then) = budget.tick_at(undo.at)
+        && then.after(rule.window()) > log.latest()
+        && exchange.sequence == 0
+    {
+        log.undo(then, undo.cost);
+    }
+    let decision = log.step(rule, now, exchange.cost);
+    let at = Wall::from_unix_nanos(budget.unix_nanos(log.latest()));
+    unremembered(ask, epoch, decision, at)
+}
+
 /// The answer of a log or of no limit at all, which lend nothing and remember nobody.
-pub(crate) const fn unremembered(ask: &Ask, epoch: u64, decision: Decision) -> Grant {
+pub(crate) const fn unremembered(ask: &Ask, epoch: u64, decision: Decision, at: Wall) -> Grant {
     let sequence = ask.exchange().sequence;
     let lease = LeaseId { epoch, began: sequence };
-    Grant { sequence, lease, tokens: 0, span: Duration::ZERO, decision }
+    Grant { sequence, lease, tokens: 0, span: Duration::ZERO, decision, at }
+}
+
+fn name_of(ask: &Ask) -> Name {
+    let budget = ask.budget();
+    (budget.rule().into(), budget.to_string().into(), Arc::clone(ask.shared_key()))
 }
 
 /// What is locked is a plain value: whoever panicked left it whole.
@@ -218,5 +292,5 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Locks: more than there are threads to meet at one.
 const SHARDS: usize = 64;
 
-/// A full store looks for keys at rest so often, in each shard.
-const SWEEP: Duration = Duration::from_millis(100);
+/// A full store looks for keys at rest so often, in each shard: nanoseconds.
+const SWEEP: u64 = 100_000_000;

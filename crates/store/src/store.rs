@@ -1,11 +1,13 @@
 //! The trait of all stores.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::Wall;
 use tollgate_core::lease::Grant;
 
 use crate::ask::Ask;
+use crate::budget::Budget;
 use crate::error::StoreError;
 
 /// Who keeps the books of shared limits.
@@ -34,13 +36,26 @@ use crate::error::StoreError;
 pub trait Store: Send + Sync + 'static {
     /// Settles, takes back, decides and lends, for each question by itself. The answers stand in the
     /// order of the questions; decided they may be in another. Each question is one atomic step.
-    /// Several are not one: others may come in between.
+    /// Several are not one: others may come in between. To look at a key
+    /// ([`once(0)`](tollgate_core::lease::Exchange::once)) leaves nothing behind.
     ///
     /// An error says that nothing was decided. Whether anything was done is then unknown, except
     /// where the error says so. A numbered exchange can be sent again; one that is asked for
-    /// [once](tollgate_core::lease::Exchange::once) would be spent again.
+    /// [once](tollgate_core::lease::Exchange::once) would be spent again, and one that
+    /// [undoes](tollgate_core::lease::Exchange::undo) would be given back again.
     fn exchange(&self, asks: &[Ask])
     -> impl Future<Output = Vec<Result<Grant, StoreError>>> + Send;
+
+    /// Forgets a key: it has its whole budget, as if nothing had ever been spent or lent. Whether
+    /// anything was known of it. For an operator who lets somebody begin anew.
+    ///
+    /// Nodes that hold a lease of the key keep it until it ends, so for so long they can pass what
+    /// was lent to them beside the budget that the key has now.
+    fn forget(
+        &self,
+        budget: &Arc<Budget>,
+        key: &[u8],
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
     /// Whether the store answers, and what time it has.
     fn ping(&self) -> impl Future<Output = Result<Pulse, StoreError>> + Send;

@@ -16,77 +16,108 @@ use crate::redis::form::{BILLION, clamped};
 #[derive(Debug, PartialEq)]
 pub(super) enum Answer {
     /// This.
-    Said(Result<Grant, StoreError>),
+    Said(Result<Reply, StoreError>),
     /// That its clock is in none of the windows that were named.
     OtherWindow,
 }
 
-/// All that one call of a script said.
+/// What whoever asked gets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Reply {
+    Grant(Grant),
+    /// Whether something was forgotten.
+    Forgotten(bool),
+}
+
+/// All that one call of a script said: a line about all of it, and one for each question.
 #[derive(Debug)]
-pub(super) struct Answers {
+pub(super) struct Answers<'a> {
     pub(super) now: Wall,
     pub(super) epoch: u64,
     /// When all that was before this memory was lost, in microseconds; 0 if it was not.
     pub(super) lost: u64,
-    answers: Vec<Value>,
+    lines: &'a str,
 }
 
-impl Answers {
+impl<'a> Answers<'a> {
     /// `None` if it is not what our scripts say.
-    pub(super) fn read(value: Value, questions: usize) -> Option<Self> {
-        let Value::Array(mut values) = value else { return None };
-        if values.len() != questions + 3 {
-            return None;
-        }
-        let answers = values.split_off(3);
-        let head: Option<Vec<_>> = values.iter().map(whole).collect();
-        let [now, epoch, lost] = head?[..] else { return None };
-        Some(Self { now: wall(now), epoch, lost, answers })
+    pub(super) fn read(value: &'a Value, questions: usize) -> Option<Self> {
+        let Value::BulkString(bytes) = value else { return None };
+        let (head, lines) = str::from_utf8(bytes).ok()?.split_once('\n')?;
+        let Numbers([now, epoch, lost]) = Numbers::read(head)?;
+        let unsigned = |number: i64| u64::try_from(number).ok();
+        let (now, epoch, lost) = (wall(unsigned(now)?), unsigned(epoch)?, unsigned(lost)?);
+        let count = lines.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        (count == questions).then_some(Self { now, epoch, lost, lines })
     }
 
-    pub(super) fn each(self) -> impl Iterator<Item = Value> {
-        self.answers.into_iter()
+    pub(super) fn each(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.lines.split('\n')
     }
 }
 
 /// Reads the answer to a question about the key of that name.
-pub(super) fn read(value: &Value, epoch: u64, ask: &Ask, name: &str) -> Answer {
-    let garbled = |reason: String| StoreError::Garbled { name: name.into(), reason };
-    let Value::Array(values) = value else {
-        return Answer::Said(Err(garbled(format!("{value:?}"))));
-    };
-    Answer::Said(match values.first().and_then(whole) {
-        Some(0) => record(values, epoch, ask).ok_or_else(|| garbled(format!("{values:?}"))),
-        Some(1) => Err(StoreError::Overtaken),
-        Some(2) => Err(match values.get(1).map(text).unwrap_or_default() {
-            reason if reason == NOT_NUMBERS => garbled(reason),
-            _ => StoreError::WrongType { name: name.into() },
-        }),
-        Some(3) => return Answer::OtherWindow,
-        _ => Err(garbled(format!("{values:?}"))),
+pub(super) fn read(line: &str, answers: &Answers<'_>, ask: &Ask, name: &str) -> Answer {
+    let garbled = |reason: &str| StoreError::Garbled { name: name.into(), reason: reason.into() };
+    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+    Answer::Said(match word {
+        "1" => Err(StoreError::Overtaken),
+        "2" if rest == NOT_NUMBERS => Err(garbled(rest)),
+        "2" => Err(StoreError::WrongType { name: name.into() }),
+        "3" => return Answer::OtherWindow,
+        "4" => Ok(Reply::Forgotten(rest == "1")),
+        _ => {
+            let grant = record(word, rest, answers, ask);
+            grant.map(Reply::Grant).ok_or_else(|| garbled(line))
+        }
     })
 }
 
-fn record(values: &[Value], epoch: u64, ask: &Ask) -> Option<Grant> {
-    let numbers = values.iter().map(signed).collect::<Option<Vec<_>>>()?;
-    let once = clamped(ask.exchange().cost).try_into().ok()?;
-    let [at, first, second, cost, lent, escrow, began, tokens] = match numbers[..] {
-        // Nothing was lent, neither now nor before.
-        [_, at, first, second] => [at, first, second, once, 0, 0, -1, 0],
-        [_, at, first, second, cost, lent, escrow, began, tokens] => {
-            [at, first, second, cost, lent, escrow, began, tokens]
+/// So many whole numbers, separated by spaces.
+struct Numbers<const N: usize>([i64; N]);
+
+impl<const N: usize> Numbers<N> {
+    fn read(text: &str) -> Option<Self> {
+        let mut numbers = [0; N];
+        let mut words = text.split(' ');
+        for number in &mut numbers {
+            *number = words.next()?.parse().ok()?;
+        }
+        words.next().is_none().then_some(Self(numbers))
+    }
+}
+
+/// What a script wrote down about a question; or, where nothing is lent, neither now nor before, the
+/// text that it found under the key.
+fn record(word: &str, rest: &str, answers: &Answers<'_>, ask: &Ask) -> Option<Grant> {
+    let once = || i64::try_from(clamped(ask.exchange().cost)).ok();
+    let now = || i64::try_from(answers.now.as_unix_nanos() / 1_000).ok();
+    let [at, first, second, cost, lent, escrow, began, tokens] = match word {
+        "0" => Numbers::read(rest)?.0,
+        "bucket" => {
+            let Numbers([_, full, part]) = Numbers::read(rest)?;
+            [now()?, full, part, once()?, 0, 0, -1, 0]
+        }
+        "window" => {
+            let Numbers([_, _, _, count, _]) = Numbers::read(rest)?;
+            [now()?, count, 0, once()?, 0, 0, -1, 0]
+        }
+        "sliding" => {
+            let Numbers([_, _, _, last, this, _]) = Numbers::read(rest)?;
+            [now()?, last, this, once()?, 0, 0, -1, 0]
         }
         _ => return None,
     };
     let unsigned = |number: i64| u64::try_from(number).ok();
     let (at, first, second) = (unsigned(at)?, unsigned(first)?, unsigned(second)?);
     let (cost, lent, escrow) = (unsigned(cost)?, unsigned(lent)?, unsigned(escrow)?);
-    let budget = ask.budget();
+    let (budget, epoch) = (ask.budget(), answers.epoch);
     let lender = match budget.kind() {
         Kind::Lent(lender) => lender,
         Kind::Log(rule) => {
             let found = Found { at, spent: first, last: second, fits: lent == 1, retry: escrow };
-            return Some(unremembered(ask, epoch, of_log(*rule, &found, ask.exchange().cost)));
+            let decision = of_log(*rule, &found, ask.exchange().cost);
+            return Some(unremembered(ask, epoch, decision, wall(at)));
         }
         Kind::Unlimited => return None,
     };

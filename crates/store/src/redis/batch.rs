@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rapidhash::v3::rapidhash_v3;
 use redis::{ServerError, ServerErrorKind, Value};
 use tollgate_core::Wall;
 
@@ -98,9 +99,20 @@ impl Round<'_> {
             command.arg(&job.name.text);
         }
         first.form.write_head(&mut command, &self.link.process, loss);
-        for job in group {
-            let around = job.around.unwrap_or_else(|| self.shared.wall());
-            job.form.write_ask(&mut command, &job.ask, around);
+        let now = self.shared.wall();
+        let (word, questions) = match Asked::of(group) {
+            Asked::All => ("all", &group[..1]),
+            Asked::Same => ("same", &group[..1]),
+            Asked::Every => ("every", group),
+            Asked::Each => ("each", group),
+        };
+        command.arg(word);
+        for job in questions {
+            let around = job.around.unwrap_or(now);
+            match job.is_forget {
+                true => job.form.write_forget(&mut command, &job.ask, around),
+                false => job.form.write_ask(&mut command, &job.ask, around),
+            }
         }
         commands.add_command(command);
     }
@@ -158,7 +170,7 @@ impl Round<'_> {
 
     fn read(&self, group: Vec<Job>, reply: Value) -> Vec<Job> {
         let mut again = Vec::new();
-        let Some(answers) = Answers::read(reply, group.len()) else {
+        let Some(answers) = Answers::read(&reply, group.len()) else {
             let reason = "a script's answer makes no sense".to_owned();
             let error = StoreError::Refused { reason };
             group.into_iter().for_each(|job| job.answer(Err(error.clone())));
@@ -169,8 +181,8 @@ impl Round<'_> {
         if let Some(first) = group.first() {
             self.shared.learn(first.name.slot, now, epoch);
         }
-        for (mut job, value) in group.into_iter().zip(answers.each()) {
-            match answer::read(&value, epoch, &job.ask, &job.name.text) {
+        for (mut job, line) in group.into_iter().zip(answers.each()) {
+            match answer::read(line, &answers, &job.ask, &job.name.text) {
                 Answer::Said(answer) => job.answer(answer),
                 Answer::OtherWindow => {
                     job.around = Some(now);
@@ -179,6 +191,42 @@ impl Round<'_> {
             }
         }
         again
+    }
+}
+
+/// What a call asks of its keys.
+enum Asked {
+    /// The same of all, and all are different, so that they can be fetched at once.
+    All,
+    /// The same of all.
+    Same,
+    /// A plain question of each.
+    Every,
+    /// Anything of each.
+    Each,
+}
+
+impl Asked {
+    fn of(group: &[Job]) -> Self {
+        let Some(first) = group.first() else { return Self::Each };
+        if !group.iter().all(Job::is_plain) {
+            return Self::Each;
+        }
+        let is_alike = |job: &Job| {
+            let is_one_cost = job.ask.exchange().cost == first.ask.exchange().cost;
+            is_one_cost && job.around == first.around && first.form.is_same_for_all_keys()
+        };
+        if !group.iter().all(is_alike) {
+            return Self::Every;
+        }
+        let hash = |job: &Job| rapidhash_v3(job.name.text.as_bytes());
+        let mut hashes: Vec<_> = group.iter().map(hash).collect();
+        hashes.sort_unstable();
+        // Two that only seem to be the same are answered all the same.
+        match hashes.windows(2).any(|pair| pair[0] == pair[1]) {
+            true => Self::Same,
+            false => Self::All,
+        }
     }
 }
 
@@ -191,6 +239,7 @@ fn grouped(jobs: Vec<Job>, is_cluster: bool) -> Vec<Vec<Job>> {
             let first = &group[0];
             group.len() < MOST_IN_A_CALL
                 && Arc::ptr_eq(&first.form, &job.form)
+                && first.is_plain() == job.is_plain()
                 && first.detour == job.detour
                 && (!is_cluster || first.name.slot == job.name.slot)
         };
@@ -211,7 +260,7 @@ impl Shared {
         }
     }
 
-    fn wall(&self) -> Wall {
+    pub(super) fn wall(&self) -> Wall {
         let ours = self.clock.wall().as_unix_nanos();
         Wall::from_unix_nanos(ours.saturating_add_signed(self.ahead()))
     }

@@ -155,17 +155,25 @@ impl Driver {
                     if count == 0 {
                         return;
                     }
-                    for message in buffer.drain(..) {
-                        match message {
-                            Message::Ask(job) => self.place(job),
-                            Message::Ping(reply) => self.place_ping(reply),
-                        }
-                    }
                 }
                 Some(event) = self.tasks.join_next(), if !self.tasks.is_empty() => {
                     if let Ok(event) = event {
                         self.on_event(event);
                     }
+                }
+            }
+            // Whoever is about to ask, perhaps because of an answer just now, goes along: a batch takes
+            // hardly longer than one, and who misses it waits for the next.
+            tokio::task::yield_now().await;
+            while buffer.len() < MOST_AT_ONCE
+                && let Ok(message) = messages.try_recv()
+            {
+                buffer.push(message);
+            }
+            for message in buffer.drain(..) {
+                match message {
+                    Message::Ask(job) => self.place(job),
+                    Message::Ping(reply) => self.place_ping(reply),
                 }
             }
             self.send_all();

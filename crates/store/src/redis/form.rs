@@ -20,6 +20,8 @@ pub(crate) struct Form {
     /// Arguments between those about the memory and the questions.
     head: Vec<String>,
     plan: Option<Plan>,
+    /// Whether windows end at other times for other keys.
+    is_jittered: bool,
 }
 
 /// When a server has lost its memory, if it has no mark, as far as is known here.
@@ -59,7 +61,9 @@ impl Form {
         let mut head = vec![millis(kept_for(budget, plan)).to_string(), budget.to_string()];
         head.extend(terms(budget));
         head.extend(numbers(budget, plan));
-        Ok(Some(Self { algorithm, names: Names::of(budget), head, plan }))
+        let is_jittered = [Phase(0), Phase(1)].map(|phase| windows(budget, budget.origin(), phase));
+        let is_jittered = is_jittered[0] != is_jittered[1];
+        Ok(Some(Self { algorithm, names: Names::of(budget), head, plan, is_jittered }))
     }
 
     /// Begins a command: all but the keys' questions.
@@ -75,24 +79,60 @@ impl Form {
         }
     }
 
+    /// Whether a question is one of those that can be answered quickly, as nearly all can.
+    pub(super) fn is_plain(&self, exchange: &Exchange) -> bool {
+        let is_once = exchange.sequence == 0 && exchange.undo.is_none();
+        is_once && !matches!(self.algorithm, Algorithm::Log | Algorithm::Permits)
+    }
+
+    /// Whether two plain questions that cost the same are the same, whatever their keys.
+    pub(super) const fn is_same_for_all_keys(&self) -> bool {
+        !self.is_jittered
+    }
+
     /// Adds a question. `around` is about the time of the store's clock.
     pub(super) fn write_ask(&self, command: &mut Cmd, ask: &Ask, around: Wall) {
         let exchange = ask.exchange();
-        if self.algorithm != Algorithm::Log {
-            write_exchange(command, exchange);
-        } else {
-            command.arg(clamped(exchange.cost));
+        let is_numbered = exchange.sequence > 0 && self.algorithm != Algorithm::Log;
+        let undo = exchange.undo.filter(|_| exchange.sequence == 0);
+        match undo {
+            Some(undo) => {
+                let micros = undo.at.as_unix_nanos() / 1_000;
+                command.arg("undo").arg(clamped(undo.cost)).arg(micros);
+            }
+            None if is_numbered => write_exchange(command, exchange),
+            None => {
+                command.arg("").arg(clamped(exchange.cost));
+            }
         }
+        let moved = match (undo, self.plan) {
+            // A place in a queue cannot be given back.
+            (Some(_), Some(Plan::Shape { .. })) => None,
+            (Some(undo), _) => Some(undo.cost),
+            (None, _) => Some(exchange.cost),
+        };
+        self.write_numbers(command, ask, moved, around);
+    }
+
+    /// Adds a question that lets a key be forgotten.
+    pub(super) fn write_forget(&self, command: &mut Cmd, ask: &Ask, around: Wall) {
+        command.arg("forget").arg(0);
+        self.write_numbers(command, ask, Some(0), around);
+    }
+
+    /// The numbers that the algorithm needs to know; `moved` is what is spent or taken back, if it
+    /// can be.
+    fn write_numbers(&self, command: &mut Cmd, ask: &Ask, moved: Option<u64>, around: Wall) {
         match self.plan {
             Some(
                 Plan::Bucket { per_nano, interval, tokens }
                 | Plan::Shape { per_nano, interval, tokens },
-            ) => match exchange.cost <= tokens {
-                true => {
-                    let (seconds, grains) = parts(exchange.cost * interval, BILLION * per_nano);
+            ) => match moved.filter(|cost| *cost <= tokens) {
+                Some(cost) => {
+                    let (seconds, grains) = parts(cost * interval, BILLION * per_nano);
                     command.arg(seconds).arg(grains);
                 }
-                false => {
+                None => {
                     command.arg(-1).arg(0);
                 }
             },
@@ -108,10 +148,6 @@ impl Form {
 }
 
 fn write_exchange(command: &mut Cmd, exchange: &Exchange) {
-    if exchange.sequence == 0 {
-        command.arg("").arg(clamped(exchange.cost));
-        return;
-    }
     let node = format!("{:x}.{:x}", exchange.node.number, exchange.node.incarnation);
     command.arg(node).arg(clamped(exchange.cost)).arg(exchange.sequence);
     match exchange.lease {
@@ -135,12 +171,17 @@ fn windows(budget: &Budget, around: Wall, phase: Phase) -> [u64; 3] {
     [begin, middle, end].map(|tick| budget.unix_nanos(tick))
 }
 
-/// The terms of lending: for how long, and how far away. Less than nothing if nothing is lent.
+/// The terms of lending: for how long, how far away, and how few are not shared. Less than nothing
+/// if nothing is lent.
 fn terms(budget: &Budget) -> Vec<String> {
     let pair = |span: Duration| [span.as_secs().to_string(), span.subsec_nanos().to_string()];
     match budget.terms() {
-        Some(terms) => [pair(terms.hold()), pair(terms.round_trip())].concat(),
-        None => ["-1", "0", "0", "0"].map(String::from).to_vec(),
+        Some(terms) => {
+            let mut numbers = [pair(terms.hold()), pair(terms.round_trip())].concat();
+            numbers.push(clamped(terms.few()).to_string());
+            numbers
+        }
+        None => ["-1", "0", "0", "0", "0"].map(String::from).to_vec(),
     }
 }
 

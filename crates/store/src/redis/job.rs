@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::oneshot;
 use tollgate_core::Wall;
-use tollgate_core::lease::Grant;
 
 use crate::ask::Ask;
 use crate::error::StoreError;
+use crate::redis::answer::Reply;
 use crate::redis::form::Form;
 use crate::redis::name::Name;
 
@@ -16,6 +16,8 @@ use crate::redis::name::Name;
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) ask: Ask,
+    /// Whether the key is to be forgotten, whatever else is asked.
+    pub(super) is_forget: bool,
     pub(super) form: Arc<Form>,
     pub(super) name: Name,
     /// The time of the store's clock, when it was found to be another than was thought.
@@ -23,23 +25,25 @@ pub(super) struct Job {
     /// Where it goes next although it does not belong there yet: the slot is being moved.
     pub(super) detour: Option<String>,
     attempts: u8,
-    reply: oneshot::Sender<Result<Grant, StoreError>>,
+    reply: oneshot::Sender<Result<Reply, StoreError>>,
     _seat: Seat,
 }
 
 impl Job {
     pub(super) fn new(
         ask: Ask,
+        is_forget: bool,
         form: Arc<Form>,
         seat: Seat,
-    ) -> (Self, oneshot::Receiver<Result<Grant, StoreError>>) {
+    ) -> (Self, oneshot::Receiver<Result<Reply, StoreError>>) {
         let name = form.names.key(ask.key());
         let (reply, answer) = oneshot::channel();
         let (around, detour, attempts) = (None, None, 0);
-        (Self { ask, form, name, around, detour, attempts, reply, _seat: seat }, answer)
+        let job = Self { ask, is_forget, form, name, around, detour, attempts, reply, _seat: seat };
+        (job, answer)
     }
 
-    pub(super) fn answer(self, answer: Result<Grant, StoreError>) {
+    pub(super) fn answer(self, answer: Result<Reply, StoreError>) {
         // Whoever asked may have given up.
         let _ = self.reply.send(answer);
     }
@@ -57,6 +61,11 @@ impl Job {
         }
         self.answer(Err(error));
         None
+    }
+
+    /// Whether it is one of those that can be answered quickly.
+    pub(super) fn is_plain(&self) -> bool {
+        !self.is_forget && self.form.is_plain(self.ask.exchange())
     }
 
     /// Whether it does no harm to send it twice.

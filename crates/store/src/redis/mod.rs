@@ -4,6 +4,21 @@
 //! scripts keep the books as [`tollgate_core::lease`] does, and say what they found and did; what
 //! that means for whoever asked is worked out here, by the core.
 //!
+//! # What stands under a key
+//!
+//! As long as nothing of a key is lent, it is a text that `GET` shows. Times are since 1970, `epoch` is
+//! the memory, and numbers have leading zeros so that they can be written over in their places.
+//!
+//! | limit | text |
+//! |---|---|
+//! | buckets | `bucket EPOCH SECONDS GRAINS`: when it is full again; 1 to 64 grains make a nanosecond |
+//! | fixed windows, calendars | `window EPOCH SECONDS NANOSECONDS COUNT AT`: when it ends, what was spent in it, and when first, in microseconds |
+//! | sliding windows | `sliding EPOCH SECONDS NANOSECONDS LAST THIS AT`: the same, with the count of the window before |
+//!
+//! While nodes hold leases of a key, or are remembered, it is a hash with the same numbers under their
+//! names (`HGETALL`), the limit in words, and a field for each lease. Permits always are. A sliding log
+//! is a list: a title, and a line for each moment (`LRANGE`).
+//!
 //! # Memory
 //!
 //! A limit holds as long as what was spent is remembered. Redis forgets when it is started again
@@ -61,14 +76,16 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tollgate_core::Decision;
-use tollgate_core::lease::Grant;
+use tollgate_core::lease::{Exchange, Grant};
 use tollgate_local::Clock;
 
 use crate::ask::Ask;
+use crate::budget::Budget;
 use crate::error::StoreError;
 use crate::memory::unremembered;
 use crate::store::{Pulse, Store};
 use address::Address;
+use answer::Reply;
 use driver::{Driver, Message, Shared};
 use form::EXACT;
 use job::{Job, Seat};
@@ -136,12 +153,15 @@ impl RedisStore {
     }
 
     /// Hands a question to the driver, unless it can be answered without.
-    fn hand_over(&self, ask: &Ask) -> Waiting {
+    fn hand_over(&self, ask: &Ask, is_forget: bool) -> Waiting {
         let form = match ask.budget().form() {
             Ok(Some(form)) => form,
             Ok(None) => {
-                let decision = Decision::unlimited();
-                return Waiting::Done(Ok(unremembered(ask, self.shared.epoch(), decision)));
+                let (epoch, at) = (self.shared.epoch(), self.shared.wall());
+                return Waiting::Done(Ok(match is_forget {
+                    true => Reply::Forgotten(false),
+                    false => Reply::Grant(unremembered(ask, epoch, Decision::unlimited(), at)),
+                }));
             }
             Err(error) => return Waiting::Done(Err(error)),
         };
@@ -154,7 +174,7 @@ impl RedisStore {
             Ok(seat) => seat,
             Err(error) => return Waiting::Done(Err(error)),
         };
-        let (job, answer) = Job::new(ask.clone(), form, seat);
+        let (job, answer) = Job::new(ask.clone(), is_forget, form, seat);
         match self.messages.send(Message::Ask(job)) {
             Ok(()) => Waiting::For(answer),
             Err(_) => Waiting::Done(Err(ended())),
@@ -163,13 +183,13 @@ impl RedisStore {
 }
 
 enum Waiting {
-    Done(Result<Grant, StoreError>),
-    For(oneshot::Receiver<Result<Grant, StoreError>>),
+    Done(Result<Reply, StoreError>),
+    For(oneshot::Receiver<Result<Reply, StoreError>>),
 }
 
 impl Store for RedisStore {
     async fn exchange(&self, asks: &[Ask]) -> Vec<Result<Grant, StoreError>> {
-        let mut waiting: Vec<_> = asks.iter().map(|ask| self.hand_over(ask)).collect();
+        let mut waiting: Vec<_> = asks.iter().map(|ask| self.hand_over(ask, false)).collect();
         let all = async {
             for one in &mut waiting {
                 if let Waiting::For(answer) = one {
@@ -186,7 +206,27 @@ impl Store for RedisStore {
                 answer.try_recv().unwrap_or(Err(StoreError::Timeout { after }))
             }
         };
-        waiting.into_iter().map(answer).collect()
+        let grant = |reply: Reply| match reply {
+            Reply::Grant(grant) => Ok(grant),
+            Reply::Forgotten(_) => Err(another_answer()),
+        };
+        waiting.into_iter().map(|one| answer(one).and_then(grant)).collect()
+    }
+
+    async fn forget(&self, budget: &Arc<Budget>, key: &[u8]) -> Result<bool, StoreError> {
+        let ask = Ask::new(Arc::clone(budget), key, Exchange::once(0));
+        let answer = match self.hand_over(&ask, true) {
+            Waiting::Done(answer) => answer,
+            Waiting::For(answer) => {
+                let after = self.config.timeout;
+                let late = |_| StoreError::Timeout { after };
+                timeout(after, answer).await.map_err(late)?.unwrap_or_else(|_| Err(ended()))
+            }
+        };
+        match answer? {
+            Reply::Forgotten(was_known) => Ok(was_known),
+            Reply::Grant(_) => Err(another_answer()),
+        }
     }
 
     async fn ping(&self) -> Result<Pulse, StoreError> {
@@ -205,6 +245,10 @@ impl std::fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RedisStore").field("epoch", &self.shared.epoch()).finish_non_exhaustive()
     }
+}
+
+fn another_answer() -> StoreError {
+    StoreError::Refused { reason: "the answer to another question".into() }
 }
 
 /// The runtime has ended, and the driver with it.

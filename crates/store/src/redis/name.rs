@@ -20,15 +20,20 @@ pub(super) struct Names {
 
 impl Names {
     pub(super) fn of(budget: &Budget) -> Self {
+        let mut rule = String::new();
+        push_plain(&mut rule, budget.rule().as_bytes(), b"");
         let limit = hexadecimal(&digest(&SHA256, budget.to_string().as_bytes()).as_ref()[..4]);
-        Self { after: format!("}}:{}:{limit}", plain(budget.rule().as_bytes(), b"")) }
+        Self { after: format!("}}:{rule}:{limit}") }
     }
 
     /// The name of a key, and the part of it that decides where it lies.
     pub(super) fn key(&self, key: &[u8]) -> Name {
-        let tag = plain(key, b":");
-        let slot = slot(tag.as_bytes());
-        Name { text: format!("tg:{{{tag}{}", self.after), slot }
+        let mut text = String::with_capacity(BEFORE.len() + key.len() + self.after.len());
+        text.push_str(BEFORE);
+        push_plain(&mut text, key, b":");
+        let slot = slot(&text.as_bytes()[BEFORE.len()..]);
+        text.push_str(&self.after);
+        Name { text, slot }
     }
 }
 
@@ -37,6 +42,9 @@ pub(super) struct Name {
     pub(super) text: String,
     pub(super) slot: u16,
 }
+
+/// What all names of keys begin with.
+const BEFORE: &str = "tg:{";
 
 /// The mark of a memory that is not divided into slots.
 pub(super) const MARK: &str = "tg:epoch";
@@ -73,40 +81,51 @@ pub(super) const SLOTS: u16 = 16_384;
 
 /// The slot of a tag, as all of Redis computes it: CRC-16 of the XMODEM kind.
 pub(super) fn slot(tag: &[u8]) -> u16 {
-    let mut crc = 0u16;
-    for byte in tag {
-        crc ^= u16::from(*byte) << 8;
-        for _ in 0..8 {
-            crc = if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
-        }
-    }
-    crc % SLOTS
+    let step = |crc: u16, byte: &u8| (crc << 8) ^ CRC[usize::from((crc >> 8) as u8 ^ byte)];
+    tag.iter().fold(0, step) % SLOTS
 }
+
+/// What each byte does to the sum.
+const CRC: [u16; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = (byte as u16) << 8;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
+            bit += 1;
+        }
+        table[byte] = crc;
+        byte += 1;
+    }
+    table
+};
 
 /// Bytes as a text without spaces, braces and the like, another one for others. A long one is cut,
 /// and ends with the hash of all of it.
-fn plain(bytes: &[u8], also: &[u8]) -> String {
+fn push_plain(text: &mut String, bytes: &[u8], also: &[u8]) {
     // Braces without anything between them would mean something else to a Cluster.
     if bytes.is_empty() {
-        return "%-".into();
+        return text.push_str("%-");
     }
+    let begin = text.len();
     let is_plain = |byte: &u8| {
         byte.is_ascii_alphanumeric() || b"-_.@/+=,".contains(byte) || also.contains(byte)
     };
-    let mut text = String::new();
     for byte in bytes {
-        if text.len() > LONGEST {
+        if text.len() - begin > LONGEST {
             // A percent sign is followed by two digits everywhere else.
             let hash = hexadecimal(digest(&SHA256, bytes).as_ref());
-            text.truncate(text.floor_char_boundary(LONGEST / 2));
-            return format!("{text}%~{hash}");
+            text.truncate(begin + LONGEST / 2);
+            text.push_str("%~");
+            return text.push_str(&hash);
         }
         match is_plain(byte) {
             true => text.push(char::from(*byte)),
             false => text.push_str(&format!("%{byte:02X}")),
         }
     }
-    text
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

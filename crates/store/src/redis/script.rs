@@ -25,11 +25,16 @@ impl Algorithm {
             };
         }
         macro_rules! source {
-            ($head:literal, $budget:literal) => {
+            ($head:literal, $quick:literal, $budget:literal) => {
                 concat!(
                     part!("prelude"),
                     part!($head),
+                    part!("found"),
+                    part!($quick),
+                    part!("quickly"),
                     "local function open_books()\n",
+                    part!("arguments"),
+                    part!("arithmetic"),
                     part!("books"),
                     part!($budget),
                     "end\n",
@@ -38,11 +43,11 @@ impl Algorithm {
             };
         }
         match self {
-            Self::Bucket => source!("bucket_head", "bucket"),
-            Self::Window => source!("window_head", "window"),
-            Self::Sliding => source!("sliding_head", "sliding"),
-            Self::Permits => source!("permits_head", "permits"),
-            Self::Log => concat!(part!("prelude"), part!("log")),
+            Self::Bucket => source!("bucket_head", "bucket_quick", "bucket"),
+            Self::Window => source!("window_head", "window_quick", "window"),
+            Self::Sliding => source!("sliding_head", "sliding_quick", "sliding"),
+            Self::Permits => source!("permits_head", "permits_quick", "permits"),
+            Self::Log => concat!(part!("prelude"), part!("arguments"), part!("log")),
         }
     }
 

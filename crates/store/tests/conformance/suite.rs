@@ -6,13 +6,18 @@
 use std::time::Duration;
 
 use tollgate_core::lease::Exchange;
-use tollgate_core::{Limit, Retry, Verdict};
+use tollgate_core::{Limit, Retry, Verdict, Wall};
 use tollgate_store::{Ask, Store as _, StoreError};
 
 use crate::bench::{Bench, node};
 
 /// All that holds for every store. The memory is lost last.
 pub(crate) async fn run(bench: &impl Bench) {
+    run_without_loss(bench).await;
+    a_loss_of_memory_grants_nothing(bench).await;
+}
+
+pub(crate) async fn run_without_loss(bench: &impl Bench) {
     every_algorithm_admits_its_limit_and_no_more(bench).await;
     costs_are_spent_whole_or_not_at_all(bench).await;
     keys_and_rules_are_counted_apart(bench).await;
@@ -25,7 +30,8 @@ pub(crate) async fn run(bench: &impl Bench) {
     a_lease_that_ends_counts_as_used(bench).await;
     permits_come_back_by_return_and_by_expiry(bench).await;
     tokens_come_back_with_time(bench).await;
-    a_loss_of_memory_grants_nothing(bench).await;
+    what_was_in_vain_is_taken_back(bench).await;
+    a_key_that_is_forgotten_begins_anew(bench).await;
 }
 
 fn slow() -> [(&'static str, Limit); 6] {
@@ -207,6 +213,54 @@ async fn tokens_come_back_with_time(bench: &impl Bench) {
     assert_eq!(bench.allowed(&budget, "back", 5).await, 3);
 }
 
+async fn what_was_in_vain_is_taken_back(bench: &impl Bench) {
+    for (name, limit) in slow() {
+        let budget = bench.budget(name, limit);
+        let spent = bench.ask(&budget, "vain", Exchange::once(15)).await.unwrap();
+        bench.ask(&budget, "vain", Exchange::once(3)).await.unwrap();
+        let undone = bench.ask(&budget, "vain", Exchange::undo(15, spent.at)).await.unwrap();
+        assert_eq!(undone.decision.remaining(), 17, "{name}");
+        let long_ago =
+            Wall::from_unix_seconds(spent.at.as_unix_nanos() / 1_000_000_000 - 40_000_000);
+        bench.ask(&budget, "vain", Exchange::undo(3, long_ago)).await.unwrap();
+        bench.ask(&budget, "vain", Exchange::undo(21, spent.at)).await.unwrap();
+        assert_eq!(bench.left(&budget, "vain").await, 17, "{name}: neither is from today");
+    }
+    // What time has given back is not given twice.
+    let budget = bench.budget("fast", Limit::token_bucket("3/s").unwrap());
+    let spent = bench.ask(&budget, "vain", Exchange::once(3)).await.unwrap();
+    bench.pass(Duration::from_secs(1)).await;
+    assert_eq!(bench.allowed(&budget, "vain", 3).await, 3);
+    bench.ask(&budget, "vain", Exchange::undo(3, spent.at)).await.unwrap();
+    let left = bench.left(&budget, "vain").await;
+    assert!(left < 3, "{left} are left");
+    let permits = bench.permits("slots", 10);
+    let taken = bench.ask(&permits, "vain", Exchange::strict(node(1), 6)).await.unwrap();
+    let undone = bench.ask(&permits, "vain", Exchange::undo(6, taken.at)).await.unwrap();
+    assert_eq!(undone.decision.remaining(), 4, "they have a lease");
+}
+
+async fn a_key_that_is_forgotten_begins_anew(bench: &impl Bench) {
+    for (name, limit) in slow() {
+        let budget = bench.budget(name, limit);
+        let forget = |key| bench.store().forget(&budget, key);
+        assert_eq!(forget(b"again").await, Ok(false), "{name}: nobody knows it");
+        assert_eq!(bench.allowed(&budget, "again", 30).await, 20, "{name}");
+        bench.ask(&budget, "others", Exchange::once(7)).await.unwrap();
+        assert_eq!(forget(b"again").await, Ok(true), "{name}");
+        assert_eq!(bench.left(&budget, "others").await, 13, "{name}");
+        assert_eq!(bench.left(&budget, "again").await, 20, "{name}");
+        assert_eq!(forget(b"again").await, Ok(false), "{name}: to look leaves nothing behind");
+        assert_eq!(bench.allowed(&budget, "again", 30).await, 20, "{name}");
+    }
+    let permits = bench.permits("slots", 10);
+    bench.ask(&permits, "again", Exchange::strict(node(1), 6)).await.unwrap();
+    assert_eq!(bench.store().forget(&permits, b"again").await, Ok(true));
+    assert_eq!(bench.left(&permits, "again").await, 10);
+    let free = bench.budget("free", Limit::token_bucket("unlimited").unwrap());
+    assert_eq!(bench.store().forget(&free, b"again").await, Ok(false));
+}
+
 async fn a_loss_of_memory_grants_nothing(bench: &impl Bench) {
     let limits = slow().map(|(name, limit)| (name, bench.budget(name, limit)));
     for (name, budget) in &limits {
@@ -220,7 +274,12 @@ async fn a_loss_of_memory_grants_nothing(bench: &impl Bench) {
         assert_eq!(bench.left(budget, "lost").await, 0, "{name}");
         if bench.knows_of_loss_everywhere() {
             assert_eq!(bench.left(budget, "never seen").await, 0, "{name}");
+            assert_eq!(bench.store().forget(budget, b"never seen").await, Ok(false), "{name}");
         }
+        // Whoever is let go after a loss has everything.
+        bench.store().forget(budget, b"lost").await.expect(name);
+        assert_eq!(bench.left(budget, "lost").await, 20, "{name}");
+        assert_eq!(bench.allowed(budget, "lost", 30).await, 20, "{name}");
     }
     let back = Exchange {
         sequence: 2,

@@ -4,15 +4,24 @@
 -- script do without (see `answers.lua`), and to make its functions takes time.
 --
 -- A budget is a table of what differs between algorithms:
---   fields               the names of its numbers in the key's hash
+--   name                 the word that its texts begin with, if it has any
+--   fields               the names of its numbers in the key's hash; a text has them in this order,
+--                        in the form of NUMBERS
+--   is_timed             whether a text ends with a time
 --   read(account)        its arguments of a question
 --   open(account, lost)  the numbers of a key that is not known, or of another memory
 --   settle(account)      lets time pass up to account.at; false if the question names other windows
 --   hold_down(account, s, ns)
 --   spend(account, cost) whether it was spent
 --   left(account), take(account, tokens), give(account, tokens)
+--   undo(account, ask)   takes back what was spent at ask.then_s and ask.then_ns in vain
 --   window_end(account)  a time, or nothing
 --   reusable             whether what was used is still lent: permits
+
+-- Terms of lending. Without a hold nothing is lent.
+local hold_s, hold_ns, trip_s, trip_ns, few =
+    tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local is_lent = hold_s >= 0
 
 local MOST_LEASES, STRICT_MEMORY = 256, 1
 
@@ -57,19 +66,52 @@ end
 
 local function is_number_list(found, from)
     for index = from, #found do
-        if not tonumber(found[index]) then return false end
+        -- What is no number is not within bounds either. Beyond them sums would not come out even,
+        -- and somebody might wait for it.
+        local count = tonumber(found[index]) or -1
+        if not (count >= 0 and count < 2 ^ 53) then return false end
     end
     return true
+end
+
+-- What a key of which nothing is lent says, in a text: the memory, and the numbers of the budget.
+local function read_text(key, budget)
+    local line = try('GET', key)
+    if type(line) ~= 'string' then return nil end
+    local words = {}
+    for word in string.gmatch(line, '%S+') do words[#words + 1] = word end
+    if words[1] ~= budget.name then return nil, 'another text' end
+    local count = 2 + #budget.fields + (budget.is_timed and 1 or 0)
+    if #words ~= count or string.find(line, '[^%d ]', #budget.name + 1)
+        or not is_number_list(words, 2) then
+        return nil, 'no number'
+    end
+    -- As it would stand in a hash.
+    local found = { '1', words[2], budget.is_timed and words[count] or '0', '0', '0', '0', '0' }
+    for index = 1, #budget.fields do found[#found + 1] = words[index + 2] end
+    return found, line
+end
+
+local function as_text(account, budget)
+    local numbers = {}
+    for index, name in ipairs(budget.fields) do numbers[index] = account[name] end
+    local line = budget.name .. ' ' .. EPOCH_TEXT .. ' ' .. format(NUMBERS, unpack(numbers))
+    return budget.is_timed and line .. ' ' .. digits(account.at) or line
 end
 
 -- The account under a key, or why there is none.
 local COMMON = { 'v', 'epoch', 'at', 'escrow', 'hungry', 'leases', 'due' }
 local function load(key, budget)
     local names = budget.all_fields
-    local found = try('HMGET', key, unpack(names))
-    if found.err then return nil, found.err end
-    local account = { key = key, changed = {}, is_changed = false }
+    local found, line = try('HMGET', key, unpack(names)), nil
+    if found.err then
+        local wrong = found.err
+        found, line = read_text(key, budget)
+        if not found then return nil, line or wrong end
+    end
     local is_known = found[1] == '1'
+    local account = { key = key, changed = {}, is_changed = false, is_known = is_known,
+        line = line }
     if found[1] and not is_known then return nil, 'another version' end
     if not is_known and call('EXISTS', key) == 1 then return nil, 'another hash' end
     if is_known and not is_number_list(found, 2) then return nil, 'no number' end
@@ -147,8 +189,15 @@ end
 
 local function save(account, budget)
     if not account.is_changed then return end
-    if account.is_stale then
-        -- A server without memory refuses this, and would not refuse to delete.
+    if account.leases == 0 and budget.name then
+        call('SET', account.key, as_text(account, budget), 'PX', ttl)
+        return
+    end
+    -- A server without memory refuses to write, and would not refuse to delete.
+    if account.line then
+        call('SET', account.key, account.line, 'KEEPTTL')
+        call('DEL', account.key)
+    elseif account.is_stale then
         call('HSET', account.key, 'v', 1)
         call('DEL', account.key)
     end
@@ -222,14 +271,15 @@ local function admit(account, ask)
     return new_lease(ask.sequence, ask.sequence)
 end
 
--- Lends up to `want`, and at most the node's share of what is left.
+-- Lends up to `want`, and at most the node's share of what is left, or all of it if that is little.
 local function lend(account, budget, lease, want, least)
     if not lease or not is_lent then return 0 end
     local left = budget.left(account)
     local s, ns = hold_of(account, budget)
     if not before(trip_s, trip_ns, s, ns) or left < least then return 0 end
     local others = account.hungry - lease[HUNGRY]
-    local lent = min(want, max(math.ceil(left / (others + 2)), least))
+    local share = max(math.ceil(left / (others + 2)), min(left, few))
+    local lent = min(want, max(share, least))
     budget.take(account, lent)
     account.escrow = account.escrow + lent
     lease[GRANTED] = lease[GRANTED] + lent
@@ -260,15 +310,45 @@ local function remember(account, budget, lease, ask, record)
     account.is_changed = true
 end
 
+local RECORD_FORMAT = string.sub(string.rep('%d ', 9), 1, -2)
+
 -- What the node of a lease was told last.
 local function told(lease)
-    return { RECORD, lease[AT], lease[FIRST], lease[SECOND], lease[COST], lease[LENT],
-        lease[ESCROW], lease[BEGAN], lease[TOKENS] }
+    return format(RECORD_FORMAT, RECORD, lease[AT], lease[FIRST], lease[SECOND], lease[COST],
+        lease[LENT], lease[ESCROW], lease[BEGAN], lease[TOKENS])
+end
+
+-- Takes back what was spent in vain, if it was ever there and can be.
+local function undo(account, budget, ask)
+    local first, second = budget.state(account)
+    budget.undo(account, ask)
+    budget.hold_down(account, account.s, account.ns)
+    local first_now, second_now = budget.state(account)
+    if first ~= first_now or second ~= second_now then account.is_changed = true end
+end
+
+-- Leaves a key that has its whole budget, and nobody who holds any of it.
+local function forget(account, budget)
+    if LOST > 0 then
+        -- A key that is not there would be taken for one that was lost.
+        account.changed, account.is_stale, account.is_changed = {}, account.is_known, true
+        account.escrow, account.hungry, account.leases, account.due = 0, 0, 0, 0
+        for _, name in ipairs(budget.fields) do account[name] = 0 end
+        save(account, budget)
+    elseif account.is_known then
+        call('DEL', account.key)
+    end
+    return format('%d %d', FORGOTTEN, account.is_known and 1 or 0)
 end
 
 local function read_ask(budget)
     local ask = { node = text(), cost = number() }
-    if ask.node ~= '' then
+    if ask.node == UNDO then
+        ask.node, ask.undone, ask.cost = nil, ask.cost, 0
+        ask.then_s, ask.then_ns = split(number())
+    elseif ask.node == FORGET then
+        ask.node, ask.is_forgotten = nil, true
+    elseif ask.node ~= '' then
         ask.node = 'lease ' .. ask.node
         ask.sequence, ask.lease_epoch, ask.lease_began = number(), number(), number()
         ask.used, ask.returned, ask.want, ask.least = number(), number(), number(), number()
@@ -283,15 +363,16 @@ end
 local function exchange(key, budget)
     local ask = read_ask(budget)
     local account, wrong = load(key, budget)
-    if not account then return { FOREIGN, wrong } end
-    if not budget.settle(account, ask) then return { OTHER_WINDOW } end
+    if not account then return format('%d %s', FOREIGN, (string.gsub(wrong, '%s', ' '))) end
+    if ask.is_forgotten then return forget(account, budget) end
+    if not budget.settle(account, ask) then return digits(OTHER_WINDOW) end
     advance(account, budget)
     local lease
     if ask.node then
-        local line = not account.is_stale and account.changed[ask.node] == nil
+        local line = not account.line and not account.is_stale and account.changed[ask.node] == nil
             and call('HGET', key, ask.node)
         lease = account.changed[ask.node] or (line and read_lease(line)) or nil
-        if lease and ask.sequence < lease[SEQUENCE] then return { OVERTAKEN } end
+        if lease and ask.sequence < lease[SEQUENCE] then return digits(OVERTAKEN) end
         if lease and ask.sequence == lease[SEQUENCE] then return told(lease) end
         if lease then
             settle(account, budget, lease, ask)
@@ -299,6 +380,7 @@ local function exchange(key, budget)
             lease = admit(account, ask)
         end
     end
+    if ask.undone then undo(account, budget, ask) end
     local first, second = budget.state(account)
     local record = { RECORD, account.at, first, second, ask.cost, 0, 0, -1, 0 }
     if budget.reusable then
@@ -314,7 +396,7 @@ local function exchange(key, budget)
         record[8], record[9] = lease[BEGAN], out(lease)
     end
     save(account, budget)
-    return record
+    return format(RECORD_FORMAT, unpack(record))
 end
 
 -- Answers questions about keys of a budget.

@@ -1,6 +1,8 @@
 -- The budget of a bucket: the rest of it, with leases.
 
-local bucket = { fields = { 'full', 'part' } }
+local tokens, interval_s, interval_g = tonumber(ARGV[LIMIT + 2]), tonumber(ARGV[LIMIT + 3]), tonumber(ARGV[LIMIT + 4])
+
+local bucket = { name = 'bucket', fields = { 'full', 'part' } }
 
 -- The span that the cost takes to come back. One below zero if it is more than the bucket holds.
 function bucket.read(ask)
@@ -64,6 +66,15 @@ end
 function bucket.give(account, count)
     local span_s, span_g = times(count, interval_s, interval_g, BASE)
     account.full, account.part = subtract(account.full, account.part, span_s, span_g, BASE)
+end
+
+-- Less the time since, which has given back as much.
+function bucket.undo(account, ask)
+    if ask.span_s < 0 then return end
+    local then_g = ask.then_ns * per_nano
+    local passed_s, passed_g = subtract(account.s, account.now_g, ask.then_s, then_g, BASE)
+    local left_s, left_g = subtract(ask.span_s, ask.span_g, passed_s, passed_g, BASE)
+    account.full, account.part = subtract(account.full, account.part, left_s, left_g, BASE)
 end
 
 function bucket.window_end() end

@@ -3,7 +3,9 @@
 --
 -- A log lends nothing and remembers nobody.
 
-local limit, window = number(), number()
+local limit, window = tonumber(ARGV[LIMIT + 1]), tonumber(ARGV[LIMIT + 2])
+-- Every question is its own.
+place = LIMIT + 3
 
 local TITLE = '^log 1 (%d+) (%d+) (%d+)$'
 
@@ -64,8 +66,9 @@ end
 
 -- Adds what was spent at `at`. `spent` is the sum with it.
 local function record(key, at, cost, spent)
-    local last, before_it = entry(call('LINDEX', key, -1))
-    if not last then
+    local line = call('LINDEX', key, -1)
+    local last, before_it = entry(line)
+    if not line then
         call('RPUSH', key, title(at, spent), format('%.0f %.0f', at, cost))
     elseif last == at then
         call('LSET', key, -1, format('%.0f %.0f', at, before_it + cost))
@@ -76,15 +79,68 @@ local function record(key, at, cost, spent)
     call('PEXPIRE', key, ttl)
 end
 
+-- Takes back what was spent at `moment` in vain, and returns the sum without it. It was counted then,
+-- or later if the log had seen a later time; in that case this may take from somebody else who is
+-- forgotten sooner, which favours nobody.
+local function undo(key, at, spent, moment, cost)
+    if cost > limit or moment + window <= at then return spent end
+    local from, index, found, found_cost = -1, nil, nil, nil
+    while true do
+        local lines = call('LRANGE', key, from - STEP + 1, from)
+        for back = #lines, 1, -1 do
+            local then_at, then_cost = entry(lines[back])
+            if not then_at or then_at < moment then break end
+            index, found, found_cost = from - #lines + back, then_at, then_cost
+        end
+        if #lines < STEP or index ~= from - STEP + 1 then break end
+        from = from - STEP
+    end
+    if not index then return spent end
+    local gone = min(cost, found_cost)
+    -- A server without memory refuses this, and would not refuse what follows.
+    call('LSET', key, 0, title(at, spent - gone))
+    if gone < found_cost then
+        call('LSET', key, index, format('%.0f %.0f', found, found_cost - gone))
+    else
+        call('LREM', key, -1, format('%.0f %.0f', found, found_cost))
+    end
+    return spent - gone
+end
+
+-- Leaves a key that has its whole budget.
+local function forgotten(key, head, at)
+    if head then
+        call('LSET', key, 0, head)
+        call('DEL', key)
+    end
+    -- A key that is not there would be taken for one that was lost.
+    if LOST > 0 then
+        call('RPUSH', key, title(at, 0))
+        call('PEXPIRE', key, ttl)
+    end
+    return format('%d %d', FORGOTTEN, head and 1 or 0)
+end
+
+local function answer(at, spent, last, cost, fits, retry)
+    return format('%d %d %d %d %d %d %d -1 0', RECORD, at, spent, last, cost, fits, retry)
+end
+
 local function decide(key)
-    local cost = number()
+    local word, cost, undone, moment = text(), number(), nil, nil
+    if word == UNDO then undone, cost, moment = cost, 0, number() end
     local head = try('LINDEX', key, 0)
-    if type(head) == 'table' and head.err then return { FOREIGN, head.err } end
+    if type(head) == 'table' and head.err then return format('%d %s', FOREIGN, head.err) end
     local epoch, latest, spent = string.match(head or '', TITLE)
-    if head and not epoch then return { FOREIGN, 'another list' } end
+    if head and not epoch then return format('%d another list', FOREIGN) end
     local at = max(NOW, tonumber(latest or 0))
     spent = tonumber(spent or 0)
+    if word == FORGET then return forgotten(key, head, at) end
     if tonumber(epoch or 0) ~= EPOCH and LOST > 0 then
+        -- Whoever only looks leaves nothing behind.
+        if not head and cost == 0 and not undone then
+            local is_over = LOST + window <= at
+            return answer(at, is_over and 0 or limit, is_over and 0 or LOST, 0, 1, 0)
+        end
         -- Full at the moment of the loss, whatever was kept of it.
         if head then
             call('LSET', key, 0, head)
@@ -94,6 +150,7 @@ local function decide(key)
         record(key, LOST, limit, limit)
     end
     spent = forget(key, at, spent)
+    if undone then spent = undo(key, at, spent, moment, undone) end
     local fits = cost <= max(limit - spent, 0)
     local retry = 0
     if fits and cost > 0 then
@@ -103,8 +160,8 @@ local function decide(key)
         retry = last_in_the_way(key, spent, cost)
     end
     local last = entry(call('LINDEX', key, -1)) or 0
-    return { RECORD, at, spent, last, cost, fits and 1 or 0, retry, -1, 0 }
+    return answer(at, spent, last, cost, fits and 1 or 0, retry)
 end
 
-for index = 2, #KEYS do HEAD[index + 2] = decide(KEYS[index]) end
-return HEAD
+for index = 2, #KEYS do ANSWERS[index] = decide(KEYS[index]) end
+return table.concat(ANSWERS, '\n')

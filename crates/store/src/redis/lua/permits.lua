@@ -32,6 +32,8 @@ function permits.take() end
 
 function permits.give() end
 
+function permits.undo() end
+
 function permits.window_end() end
 
 return exchange_of(permits)

@@ -1,6 +1,5 @@
 -- Permits: so many at once. There is nothing to keep beside what is lent.
 
-local most = number()
-
--- Whoever gets some is remembered.
-local function quick() end
+local most = tonumber(ARGV[LIMIT + 1])
+local QUESTION = 2
+place = LIMIT + 1

@@ -1,11 +1,11 @@
--- What all scripts share: arithmetic, the memory that keys live in, and the books of a key.
+-- What all scripts share: the memory that keys live in, and what is asked.
 --
 -- KEYS: the mark of the memory, then one key for each question.
 -- ARGV: what all questions have in common, then the questions, one after the other.
 --
--- Lua counts in doubles, which are exact up to 2^53. Nanoseconds since 1970, and the grains of a
--- nanosecond that buckets count in, are beyond that. So a time is a pair: whole seconds, and the
--- rest in units of which `base` make a second. Counts of tokens are below 2^50.
+-- Most calls ask the same of every key, and the key is known and nothing of it is lent. A call is
+-- made for that: it reads no argument twice, fetches all keys at once, and makes the functions that
+-- others need only after what is quick is done.
 
 local floor, min, max, format = math.floor, math.min, math.max, string.format
 local call, try = redis.call, redis.pcall
@@ -13,87 +13,9 @@ local call, try = redis.call, redis.pcall
 local BILLION = 1000000000
 local MILLION = 1000000
 
--- The next argument.
-local place = 0
-local function text()
-    place = place + 1
-    return ARGV[place]
-end
-local function number()
-    place = place + 1
-    return tonumber(ARGV[place])
-end
-
--- A whole number as a text: quicker than what becomes of a number that is handed to a command.
-local function digits(count)
-    return format('%d', count)
-end
-
--- Whether one time is before another.
-local function before(s, rest, other_s, other_rest)
-    return s < other_s or (s == other_s and rest < other_rest)
-end
-
-local function later(s, rest, other_s, other_rest)
-    if before(s, rest, other_s, other_rest) then return other_s, other_rest end
-    return s, rest
-end
-
-local function add(s, rest, more_s, more_rest, base)
-    s, rest = s + more_s, rest + more_rest
-    if rest >= base then return s + 1, rest - base end
-    return s, rest
-end
-
--- The difference, or nothing if that is less.
-local function subtract(s, rest, less_s, less_rest, base)
-    if before(s, rest, less_s, less_rest) then return 0, 0 end
-    s, rest = s - less_s, rest - less_rest
-    if rest < 0 then return s - 1, rest + base end
-    return s, rest
-end
-
--- So many times a span: sixteen bits of the number at a time, from the highest on, so that no
--- product exceeds 2^53. The span's rest is below 2^36.
-local function times(count, s, rest, base)
-    local sum_s, sum_rest = 0, 0
-    for shift = 48, 0, -16 do
-        local digit = floor(count / 2 ^ shift) % 65536
-        local moved = sum_rest * 65536
-        local carry = floor(moved / base)
-        sum_s, sum_rest = sum_s * 65536 + carry, moved - carry * base
-        local product = digit * rest
-        carry = floor(product / base)
-        sum_s, sum_rest = add(sum_s + digit * s + carry, sum_rest, 0, product - carry * base, base)
-    end
-    return sum_s, sum_rest
-end
-
--- How often a span fits into another, and whether nothing is left over. A guess in doubles is off by
--- a few at the most, and put right with exact products.
-local function quotient(s, rest, by_s, by_rest, base)
-    local guess = max(floor((s * base + rest) / (by_s * base + by_rest)), 0)
-    local product_s, product_rest = times(guess, by_s, by_rest, base)
-    while before(s, rest, product_s, product_rest) do
-        guess = guess - 1
-        product_s, product_rest = subtract(product_s, product_rest, by_s, by_rest, base)
-    end
-    while true do
-        local next_s, next_rest = add(product_s, product_rest, by_s, by_rest, base)
-        if before(s, rest, next_s, next_rest) then break end
-        guess, product_s, product_rest = guess + 1, next_s, next_rest
-    end
-    return guess, product_s == s and product_rest == rest
-end
-
 -- The server's clock, in microseconds: it stands still while a script runs.
 local clock = redis.call('TIME')
-local NOW = tonumber(clock[1]) * MILLION + tonumber(clock[2])
-
-local function split(micros)
-    local s = floor(micros / MILLION)
-    return s, (micros - s * MILLION) * 1000
-end
+local NOW = clock[1] * MILLION + clock[2]
 
 -- The memory. A server that was started again, or took over from another, or was emptied, may have
 -- forgotten what was spent. Its process has another name then than the one that left the mark. The
@@ -102,7 +24,7 @@ end
 --
 -- Who asks tells when everything was lost, as far as they know: `now` if they have seen a mark where
 -- there is none, a moment if the process has lost others, 0 if they know of nothing.
-local process, known_loss = text(), text()
+local process, known_loss = ARGV[1], ARGV[2]
 local EPOCH, LOST, KEPT
 do
     local mark = call('HMGET', KEYS[1], 'epoch', 'process', 'lost', 'kept')
@@ -118,17 +40,22 @@ do
     end
 end
 
--- Answers begin with the time, the memory, and when all before it was lost.
-local HEAD = { NOW, EPOCH, KEPT and 0 or LOST }
+local EPOCH_TEXT = format('%d', EPOCH)
 
-local EPOCH_TEXT = format('%.0f', EPOCH)
+-- All answers are one text, a line for each. First stand the time, the memory, and when all before
+-- it was lost.
+local ANSWERS = { format('%d %d %d', NOW, EPOCH, KEPT and 0 or LOST) }
 
 -- The time that a key is kept after it was last written, and what its limit reads like.
-local ttl, limit_text = text(), text()
+local ttl, limit_text = ARGV[3], ARGV[4]
 
--- Terms of lending. Without a hold nothing is lent.
-local hold_s, hold_ns, trip_s, trip_ns = number(), number(), number(), number()
-local is_lent = hold_s >= 0
+-- The numbers of the limit begin after these, and the terms of lending; then come the questions. This
+-- is the place of the last argument that was read.
+local LIMIT = 9
+local place
 
--- Answers begin with one of these.
-local RECORD, OVERTAKEN, FOREIGN, OTHER_WINDOW = 0, 1, 2, 3
+-- Answers begin with one of these, or are what was found under the key.
+local RECORD, OVERTAKEN, FOREIGN, OTHER_WINDOW, FORGOTTEN = 0, 1, 2, 3, 4
+
+-- A question begins with a word: the name of a node, nothing, or one of these. No node is called so.
+local UNDO, FORGET = 'undo', 'forget'

@@ -1,6 +1,8 @@
 -- The budget of a sliding window.
 
-local sliding = { fields = { 'end', 'rest', 'last', 'this' } }
+local sliding = {
+    name = 'sliding', is_timed = true, fields = { 'end', 'rest', 'last', 'this' },
+}
 
 function sliding.read(ask)
     ask.begin_s, ask.begin_ns, ask.middle_s, ask.middle_ns, ask.end_s, ask.end_ns =
@@ -28,6 +30,7 @@ function sliding.settle(account, ask)
         account.last = is_last and rounded(account.this) or 0
         account['end'], account.rest, account.this = end_s, end_ns, 0
     end
+    account.begin_s, account.begin_ns = begin_s, begin_ns
     if account.lost then
         local s, ns = split(account.lost)
         if not before(s, ns, begin_s, begin_ns) then
@@ -37,6 +40,8 @@ function sliding.settle(account, ask)
             if not before(s, ns, begin_s, begin_ns) then account.last = rounded(limit) end
         end
     end
+    -- Never more, except if somebody else wrote it.
+    account.last = min(account.last, rounded(limit))
     local weight_s, weight_ns = subtract(end_s, end_ns, account.s, account.ns, BILLION)
     weight_s, weight_ns = times(account.last, weight_s, weight_ns, BILLION)
     local counts, is_exact = quotient(weight_s, weight_ns, length_s, length_ns, BILLION)
@@ -66,6 +71,15 @@ end
 
 function sliding.give(account, count)
     account.this = max(account.this - count, 0)
+end
+
+-- Only in the window in which it was spent.
+function sliding.undo(account, ask)
+    if ask.undone > limit or before(ask.then_s, ask.then_ns, account.begin_s, account.begin_ns)
+        or not before(ask.then_s, ask.then_ns, account['end'], account.rest) then
+        return
+    end
+    sliding.give(account, ask.undone)
 end
 
 function sliding.window_end(account)

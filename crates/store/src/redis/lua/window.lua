@@ -1,6 +1,6 @@
 -- The budget of a fixed window: the rest of it, with leases.
 
-local window = { fields = { 'end', 'rest', 'count' } }
+local window = { name = 'window', is_timed = true, fields = { 'end', 'rest', 'count' } }
 
 function window.read(ask)
     ask.begin_s, ask.begin_ns, ask.middle_s, ask.middle_ns, ask.end_s, ask.end_ns =
@@ -23,6 +23,7 @@ function window.settle(account, ask)
     if account['end'] ~= end_s or account.rest ~= end_ns then
         account['end'], account.rest, account.count = end_s, end_ns, 0
     end
+    account.begin_s, account.begin_ns = begin_s, begin_ns
     if account.lost then
         local s, ns = split(account.lost)
         if not before(s, ns, begin_s, begin_ns) then account.count = limit end
@@ -52,6 +53,15 @@ end
 
 function window.give(account, count)
     account.count = max(account.count - count, 0)
+end
+
+-- Only in the window in which it was spent.
+function window.undo(account, ask)
+    if ask.undone > limit or before(ask.then_s, ask.then_ns, account.begin_s, account.begin_ns)
+        or not before(ask.then_s, ask.then_ns, account['end'], account.rest) then
+        return
+    end
+    window.give(account, ask.undone)
 end
 
 function window.window_end(account)
