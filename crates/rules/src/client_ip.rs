@@ -159,6 +159,16 @@ impl ClientIp {
         }
     }
 
+    /// The same, as far as it can be told at a glance: nobody stands behind the peer, and it has one
+    /// of the shorter addresses, as they are [counted](Self::counted).
+    #[inline]
+    pub(crate) const fn at_a_glance(&self, request: &Request<'_>) -> Option<Ipv4Addr> {
+        match self.trusted_proxies.is_empty() {
+            true => request.peer_v4(),
+            false => None,
+        }
+    }
+
     /// Who stands behind the peer, if that is a proxy.
     fn behind(&self, peer: IpAddr, request: &Request<'_>) -> IpAddr {
         if !self.trusted_proxies.contains(peer) {

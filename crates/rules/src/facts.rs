@@ -177,6 +177,10 @@ impl<'a> Facts<'a> {
     /// ```
     #[inline]
     pub fn counted_ip(&self) -> Option<IpAddr> {
+        // That is found faster than what was found before.
+        if let Some(ip) = self.set.client_ip().at_a_glance(self.request) {
+            return Some(IpAddr::V4(ip));
+        }
         self.client_ip().map(|ip| self.set.client_ip().counted(ip))
     }
 

@@ -15,7 +15,7 @@ use crate::facts::{Facts, Value};
 use crate::matching::{Matching, Pattern};
 use crate::normal::bare_host;
 use crate::path::{PathPattern, Segment, Segments, segments};
-use crate::short::{hash, same};
+use crate::short::{Short, hash, same};
 
 /// Numbers of rules.
 pub(crate) type Candidates = SmallVec<[u32; 16]>;
@@ -241,6 +241,9 @@ struct Branch {
     parent: u32,
     text: Box<str>,
     has_children: bool,
+    /// Where texts lead, if there are few that lead somewhere, and all are short: to look through
+    /// them takes less time than to look one up in a table.
+    few: Vec<Edge>,
     /// Where any segment leads.
     any: Option<u32>,
     /// Rules whose pattern ends here.
@@ -248,6 +251,16 @@ struct Branch {
     /// Rules whose pattern goes on with `**`.
     below: Vec<u32>,
 }
+
+/// Where a text leads.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    text: Short,
+    child: u32,
+}
+
+/// So many are looked through. More of them are in the table alone.
+const FEW_EDGES: usize = 4;
 
 impl Trie {
     fn new() -> Self {
@@ -278,9 +291,17 @@ impl Trie {
             return child;
         }
         let child = self.add(parent, text);
-        self.nodes[parent as usize].has_children = true;
+        let hashed = hash(parent, text.as_bytes());
+        let node = &mut self.nodes[parent as usize];
+        match Short::of(text.as_bytes()) {
+            Some(text) if node.few.len() < FEW_EDGES && node.has_few() => {
+                node.few.push(Edge { text, child });
+            }
+            _ => node.few.clear(),
+        }
+        node.has_children = true;
         let Self { nodes, children } = self;
-        children.insert_unique(hash(parent, text.as_bytes()), child, |known| {
+        children.insert_unique(hashed, child, |known| {
             let known = &nodes[*known as usize];
             hash(known.parent, known.text.as_bytes())
         });
@@ -302,6 +323,19 @@ impl Trie {
         self.children.find(hash(parent, text), is_it).copied()
     }
 
+    /// Where a segment leads from a node, if it leads anywhere.
+    #[inline(always)]
+    fn follow(&self, node: u32, branch: &Branch, segment: &[u8]) -> Option<u32> {
+        match &*branch.few {
+            [] if branch.has_children => self.look(node, segment),
+            [] => None,
+            few => {
+                let text = Short::of(segment)?;
+                few.iter().find(|edge| edge.text == text).map(|edge| edge.child)
+            }
+        }
+    }
+
     fn find(&self, path: &str, found: &mut Candidates) {
         if self.nodes.len() > 1 || !self.nodes.first().is_none_or(Branch::is_empty) {
             self.walk(0, segments(path), found);
@@ -320,8 +354,7 @@ impl Trie {
             if let Some(any) = branch.any {
                 self.walk(any, path.clone(), found);
             }
-            let child = if branch.has_children { self.look(node, segment) } else { None };
-            match child {
+            match self.follow(node, branch, segment) {
                 Some(child) => node = child,
                 None => return,
             }
@@ -337,6 +370,11 @@ fn push_all(rules: &[u32], mark: u32, found: &mut Candidates) {
 }
 
 impl Branch {
+    /// Whether all of its children are among the few.
+    fn has_few(&self) -> bool {
+        !self.has_children || !self.few.is_empty()
+    }
+
     fn is_empty(&self) -> bool {
         self.here.is_empty() && self.below.is_empty()
     }
@@ -371,6 +409,35 @@ mod tests {
                 },
             )
         })
+    }
+
+    /// The rules of those with these paths that are found for each of them.
+    fn found(paths: &[&str]) -> Vec<Vec<usize>> {
+        let text = paths.iter().enumerate().fold(String::from("rules:"), |text, (at, path)| {
+            text + &format!(
+                "\n  - {{ name: r{at}, match: {{ path: {path} }}, key: [], limit: 1/s }}"
+            )
+        });
+        let set = RuleSet::parse(&text).unwrap();
+        let of = |path: &&str| {
+            let request = Request::new("GET", path);
+            let mut found = Vec::new();
+            set.each_matching(&Facts::new(&set, &request, None), |number, _| found.push(number));
+            found
+        };
+        paths.iter().map(of).collect()
+    }
+
+    #[test]
+    fn paths_are_found_however_many_there_are_and_however_long() {
+        let few = ["/a", "/b", "/ba", "/ab"];
+        let many = ["/a", "/b", "/c", "/d", "/e", "/f", "/aa", "/1234567"];
+        let long = ["/1234567", "/12345678", "/123456789", "/a", "/1234567/12345678"];
+        let back = ["/12345678", "/a", "/b/a", "/b"];
+        for paths in [&few[..], &many, &long, &back] {
+            let each: Vec<_> = (0..paths.len()).map(|at| vec![at]).collect();
+            assert_eq!(found(paths), each, "{paths:?}");
+        }
     }
 
     proptest! {

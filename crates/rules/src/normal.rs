@@ -50,19 +50,32 @@ pub(crate) fn bare_path(path: &str) -> &str {
 /// about: the server as a whole.
 #[inline(never)]
 pub(crate) fn scan_path(target: &str) -> (usize, bool) {
-    let (mut odd, mut before, mut end) = (0, 0, 0);
-    for byte in target.as_bytes() {
-        let kind = KINDS[usize::from(*byte)];
-        if kind & ENDS != 0 {
-            break;
+    // Whether there is an end is found out with the rest: to look for it at each byte would take as
+    // long again.
+    let seen = seen_in(target.as_bytes());
+    let (end, seen) = match seen & ENDS {
+        0 => (target.len(), seen),
+        _ => {
+            let is_end = |byte: u8| matches!(byte, b'?' | b'#');
+            let end = target.bytes().position(is_end).unwrap_or(target.len());
+            (end, seen_in(&target.as_bytes()[..end]))
         }
-        odd |= kind & (before | ODD);
-        before = kind << 1;
-        end += 1;
-    }
+    };
     let begins =
         target.starts_with('/') || target.as_bytes().first_chunk() == Some(b"*") && end == 1;
-    (end, odd & (ODD | ODD_BEHIND_SLASH) == 0 && begins)
+    (end, seen & (ODD | ODD_BEHIND_SLASH) == 0 && begins)
+}
+
+/// What there is among these bytes of what matters.
+#[inline(always)]
+fn seen_in(bytes: &[u8]) -> u8 {
+    let (mut seen, mut before) = (0, ODD | ENDS);
+    for byte in bytes {
+        let kind = KINDS[usize::from(*byte)];
+        seen |= kind & before;
+        before = (kind & SLASH) << 1 | ODD | ENDS;
+    }
+    seen
 }
 
 /// What is never in a path in its usual form.

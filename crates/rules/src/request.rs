@@ -132,6 +132,7 @@ impl<'a> Request<'a> {
     /// # Ok::<(), tollgate_rules::LoadError>(())
     /// ```
     #[must_use]
+    #[inline]
     pub const fn client_cert(mut self, name: &'a str) -> Self {
         self.client_cert = name;
         self
@@ -151,6 +152,7 @@ impl<'a> Request<'a> {
     /// # Ok::<(), tollgate_rules::LoadError>(())
     /// ```
     #[must_use]
+    #[inline]
     pub const fn cost(mut self, cost: u64) -> Self {
         self.cost = cost;
         self
@@ -354,6 +356,15 @@ impl<'a> Request<'a> {
                 let bits = (upper as u128) << 64 | lower as u128;
                 Some(IpAddr::V6(Ipv6Addr::from_bits(bits)))
             }
+        }
+    }
+
+    /// The same, if it is a short one.
+    #[inline]
+    pub(crate) const fn peer_v4(&self) -> Option<Ipv4Addr> {
+        match self.peer {
+            Peer::V4(bits) => Some(Ipv4Addr::from_bits(bits)),
+            Peer::Unknown | Peer::V6(..) => None,
         }
     }
 

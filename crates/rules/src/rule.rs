@@ -344,7 +344,7 @@ impl Rule {
     /// ```
     /// # use tollgate_rules::{OnStoreFailure, RuleSet};
     /// # let set = RuleSet::parse("rules: [{ name: a, key: [ip], limit: 5/s }]")?;
-    /// assert_eq!(set.rules()[0].on_store_failure(), OnStoreFailure::Local);
+    /// assert_eq!(set.rules()[0].on_store_failure(), OnStoreFailure::Local { share: None });
     /// # Ok::<(), tollgate_rules::LoadError>(())
     /// ```
     pub const fn on_store_failure(&self) -> OnStoreFailure {

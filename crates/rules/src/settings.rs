@@ -1,9 +1,10 @@
 //! How a rule is kept and answered: what `defaults` can say for all rules.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
-use crate::document::Node;
+use crate::document::{Node, Value};
 use crate::read::{Fields, Reader};
 
 /// What a rule does with requests that it does not allow.
@@ -54,15 +55,34 @@ pub enum Consistency {
 /// assert_eq!(set.rules()[0].on_store_failure(), OnStoreFailure::Deny);
 /// # Ok::<(), tollgate_rules::LoadError>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnStoreFailure {
     /// Lets everything pass.
     Allow,
     /// Lets nothing pass.
     Deny,
-    /// Goes on with what this node knows, and its share.
-    #[default]
-    Local,
+    /// Goes on with what this node knows, and its share of the limit.
+    Local {
+        /// How much that is, 1 to 100 per cent, if the rule says so: `local 20%`. Otherwise what all
+        /// rules of the node have.
+        share: Option<u8>,
+    },
+}
+
+impl Default for OnStoreFailure {
+    fn default() -> Self {
+        Self::Local { share: None }
+    }
+}
+
+/// As it is written in a rule.
+impl fmt::Display for OnStoreFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local { share: Some(share) } => write!(f, "local {share}%"),
+            known => f.write_str(name_of(&ON_STORE_FAILURE, known)),
+        }
+    }
 }
 
 /// Who is turned away first when there is too much for everybody.
@@ -164,7 +184,7 @@ pub(crate) const CONSISTENCIES: [(&str, Consistency); 4] = [
 pub(crate) const ON_STORE_FAILURE: [(&str, OnStoreFailure); 3] = [
     ("allow", OnStoreFailure::Allow),
     ("deny", OnStoreFailure::Deny),
-    ("local", OnStoreFailure::Local),
+    ("local", OnStoreFailure::Local { share: None }),
 ];
 
 pub(crate) const PRIORITIES: [(&str, Priority); 4] = [
@@ -196,13 +216,7 @@ impl Settings {
         Self {
             mode: chosen(reader, fields, "mode", &MODES, usual.mode),
             consistency: chosen(reader, fields, "consistency", &CONSISTENCIES, usual.consistency),
-            on_store_failure: chosen(
-                reader,
-                fields,
-                "on_store_failure",
-                &ON_STORE_FAILURE,
-                usual.on_store_failure,
-            ),
+            on_store_failure: OnStoreFailure::read(reader, fields, usual.on_store_failure),
             priority: chosen(reader, fields, "priority", &PRIORITIES, usual.priority),
             headers: chosen(reader, fields, "headers", &HEADERS, usual.headers),
             deny: match fields.get("deny") {
@@ -228,6 +242,26 @@ fn chosen<T: Copy>(
     reader.choice(node, name, choices).map_or(usual, |chosen| chosen.value)
 }
 
+impl OnStoreFailure {
+    fn read(reader: &mut Reader<'_>, fields: &Fields<'_>, usual: Self) -> Self {
+        let name = "on_store_failure";
+        let Some(node) = fields.get(name) else { return usual };
+        let is_digit = |letter: char| letter.is_ascii_digit() || letter == '%';
+        match &node.value {
+            Value::Text(text) if text.starts_with("local") && text.contains(is_digit) => {
+                let parse = |text: &str| match text.strip_prefix("local ").map(percent_of) {
+                    Some(Some(share)) => Ok(Self::Local { share: Some(share) }),
+                    Some(None) => Err("the share must be 1% to 100%"),
+                    None => Err("the share stands behind `local` and a blank"),
+                };
+                let given = reader.parsed(node, &format!("`{name}`"), "local 20%", parse);
+                given.map_or(usual, |given| given.value)
+            }
+            _ => chosen(reader, fields, name, &ON_STORE_FAILURE, usual),
+        }
+    }
+}
+
 /// When clients are warned.
 fn levels(reader: &mut Reader<'_>, fields: &Fields<'_>, node: &Node) -> Box<[u8]> {
     const MAX: usize = 100;
@@ -244,11 +278,14 @@ fn levels(reader: &mut Reader<'_>, fields: &Fields<'_>, node: &Node) -> Box<[u8]
 }
 
 fn percentage(reader: &mut Reader<'_>, node: &Node) -> Option<u8> {
-    let parse = |text: &str| match text.strip_suffix('%').map(str::parse) {
-        Some(Ok(percent @ 1..=100)) => Ok(percent),
-        _ => Err("it must be 1% to 100%"),
-    };
+    let parse = |text: &str| percent_of(text).ok_or("it must be 1% to 100%");
     Some(reader.parsed(node, "a percentage", "80%", parse)?.value)
+}
+
+fn percent_of(text: &str) -> Option<u8> {
+    // A number that begins with a sign or a zero is one to `parse`, and none to the schema.
+    let digits = text.strip_suffix('%').filter(|digits| !digits.starts_with(['+', '0']))?;
+    digits.parse().ok().filter(|percent| (1..=100).contains(percent))
 }
 
 /// What clients and proxies take for "not now" or "not you".
@@ -319,4 +356,56 @@ fn read_text(reader: &mut Reader<'_>, node: &Node) -> Option<Arc<str>> {
         reader.add(Diagnostic::error("unknown-placeholder", span, message, "this text", remedy));
     }
     Some(text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{OnStoreFailure, RuleSet};
+
+    fn read(defaults: &str, policy: &str) -> Result<OnStoreFailure, String> {
+        let rule = format!("{{ name: a, key: [], limit: 5/s{policy} }}");
+        let set = RuleSet::parse(&format!("defaults: {{ {defaults} }}\nrules: [{rule}]"));
+        let set = set.map_err(|error| error.to_string())?;
+        Ok(set.rules()[0].on_store_failure())
+    }
+
+    #[test]
+    fn a_share_is_said_behind_local() {
+        for (text, share) in [("local 1%", 1), ("local 20%", 20), ("local 100%", 100)] {
+            let said = read("", &format!(", on_store_failure: {text}")).unwrap();
+            assert_eq!(said, OnStoreFailure::Local { share: Some(share) });
+            assert_eq!(said.to_string(), text);
+        }
+        assert_eq!(read("", ""), Ok(OnStoreFailure::Local { share: None }));
+        assert_eq!(OnStoreFailure::default().to_string(), "local");
+    }
+
+    #[test]
+    fn a_rule_that_says_local_alone_takes_no_share_from_the_defaults() {
+        let usual = "on_store_failure: local 20%";
+        assert_eq!(read(usual, ""), Ok(OnStoreFailure::Local { share: Some(20) }));
+        let said = read(usual, ", on_store_failure: local");
+        assert_eq!(said, Ok(OnStoreFailure::Local { share: None }));
+    }
+
+    #[test]
+    fn a_share_that_there_cannot_be_is_refused_with_its_place_and_a_remedy() {
+        for (text, problem) in [
+            ("local 0%", "the share must be 1% to 100%"),
+            ("local 101%", "the share must be 1% to 100%"),
+            ("local 20", "the share must be 1% to 100%"),
+            ("local +5%", "the share must be 1% to 100%"),
+            ("local 020%", "the share must be 1% to 100%"),
+            ("local 20% more", "the share must be 1% to 100%"),
+            ("local20%", "the share stands behind `local` and a blank"),
+        ] {
+            let error = read("", &format!(", on_store_failure: {text}")).unwrap_err();
+            let message = format!("`{text}` is no good as `on_store_failure`: {problem}");
+            assert!(error.contains(&message), "{error}");
+            assert!(error.contains("write something like `local 20%`"), "{error}");
+            assert!(error.contains(":2:"), "the line of the rule: {error}");
+        }
+        let error = read("", ", on_store_failure: locl").unwrap_err();
+        assert!(error.contains("there is no on_store_failure `locl`"), "{error}");
+    }
 }

@@ -15,6 +15,20 @@ pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
         }
 }
 
+/// A text of up to seven bytes, as numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Short {
+    word: u64,
+    length: u32,
+}
+
+impl Short {
+    #[inline(always)]
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        (bytes.len() < 8).then(|| Self { word: word(bytes), length: bytes.len() as u32 })
+    }
+}
+
 /// A quick hash. The rules choose what is in the table, not the requests, so there is nothing to
 /// be aimed at.
 #[inline]

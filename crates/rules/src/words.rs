@@ -9,7 +9,7 @@ use crate::budget::{Algorithm, Budget, Rates, Shape};
 use crate::cost::Cost;
 use crate::key::{KeyParts, Missing};
 use crate::rule::Rule;
-use crate::settings::{Consistency, Mode};
+use crate::settings::{Consistency, Mode, OnStoreFailure};
 use crate::tiers::Tiers;
 use crate::window::Window;
 
@@ -48,8 +48,20 @@ impl Rule {
             1 => clauses.push("1 key has a limit of its own".to_owned()),
             count => clauses.push(format!("{} keys have limits of their own", Count(count as u64))),
         }
-        if self.consistency() == Consistency::Local {
-            clauses.push("each node counts alone".to_owned());
+        match (self.consistency(), self.on_store_failure()) {
+            (Consistency::Local, _) => clauses.push("each node counts alone".to_owned()),
+            (_, OnStoreFailure::Local { share: None }) => {}
+            (_, OnStoreFailure::Local { share: Some(share) }) => {
+                let alone =
+                    format!("while the store is gone each node goes on with {share}% of it");
+                clauses.push(alone);
+            }
+            (_, OnStoreFailure::Allow) => {
+                clauses.push("while the store is gone everything passes".to_owned());
+            }
+            (_, OnStoreFailure::Deny) => {
+                clauses.push("while the store is gone nothing passes".to_owned());
+            }
         }
         match self.mode() {
             Mode::Enforce => {}
@@ -311,6 +323,23 @@ mod tests {
             "5 at once per account; a slot comes back after 10 min; \
              a request without an account counts per address"
         );
+    }
+
+    #[test]
+    fn what_happens_without_the_store_is_said_if_it_is_unusual() {
+        let of = |policy: &str| words(&format!("key: [], limit: 5/s{policy}"));
+        let usual = of("");
+        assert_eq!(of(", on_store_failure: local"), usual);
+        for (policy, expected) in [
+            ("allow", "everything passes"),
+            ("deny", "nothing passes"),
+            ("local 20%", "each node goes on with 20% of it"),
+        ] {
+            let text = of(&format!(", on_store_failure: {policy}"));
+            assert_eq!(text, format!("{usual}; while the store is gone {expected}"));
+        }
+        let alone = of(", on_store_failure: deny, consistency: local");
+        assert_eq!(alone, format!("{usual}; each node counts alone"), "it asks no store");
     }
 
     #[test]

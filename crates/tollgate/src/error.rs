@@ -24,6 +24,9 @@ pub enum Error {
     /// A gate has no limits. The caller is at fault.
     #[error("a gate needs at least one limit; add one with `limit` before `build`")]
     NoLimits,
+    /// An engine with a store was made outside of a Tokio runtime. The caller is at fault.
+    #[error("an engine with a store needs a Tokio runtime to look after it; make it within one")]
+    NoRuntime,
     /// Two limits of a gate have the same name. The caller is at fault.
     #[error("a gate has two limits named `{name}`; names must differ")]
     SameName {

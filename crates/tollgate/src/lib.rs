@@ -79,6 +79,8 @@ mod engine;
 mod error;
 mod gate;
 mod limiter;
+#[cfg(feature = "rules")]
+mod sharing;
 mod size;
 mod slots;
 mod spending;
@@ -87,12 +89,14 @@ mod throttle;
 
 #[cfg(feature = "rules")]
 pub use engine::{
-    Engine, EngineBuilder, EngineStats, Expectation, Failure, KeyState, Rehearsal, RuleDecision,
-    Ruling, Under, UnderWay,
+    Engine, EngineBuilder, EngineStats, Expectation, Failure, KeyState, NewStart, Rehearsal,
+    RuleDecision, Ruling, ToldBy, Under, UnderWay,
 };
 pub use error::Error;
 pub use gate::{Answer, Charge, Gate, GateBuilder, KeyRef, LimitId};
 pub use limiter::{Limiter, LimiterBuilder};
+#[cfg(feature = "rules")]
+pub use sharing::{Health, SharingConfig, SharingStats, Wait};
 pub use slots::{Slots, SlotsBuilder};
 pub use stats::Stats;
 pub use throttle::{Ask, Throttle, ThrottleBuilder};
@@ -110,6 +114,10 @@ pub use tollgate_local::{
 pub use tollgate_rules as rules;
 #[cfg(feature = "rules")]
 pub use tollgate_rules::{Mode, Outcome, Request, RuleSet};
+
+/// Stores: who lends the budget of limits to many nodes.
+#[cfg(feature = "rules")]
+pub use tollgate_store as store;
 
 /// The examples of the README run as tests.
 #[cfg(doctest)]

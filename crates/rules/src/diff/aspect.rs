@@ -9,9 +9,7 @@ use crate::key::Missing;
 use crate::matching::Matching;
 use crate::rule::Rule;
 use crate::rule_set::RuleSet;
-use crate::settings::{
-    CONSISTENCIES, HEADERS, MODES, Mode, ON_STORE_FAILURE, OnStoreFailure, PRIORITIES, name_of,
-};
+use crate::settings::{CONSISTENCIES, HEADERS, MODES, Mode, OnStoreFailure, PRIORITIES, name_of};
 use crate::window::Window;
 use crate::words::After;
 
@@ -82,11 +80,23 @@ fn change(from: Option<&Aspect>, to: Option<&Aspect>) -> Change {
     };
     let permits = |aspect: Option<&Aspect>| aspect.map_or(usual, |aspect| aspect.permits);
     let direction = match (permits(from), permits(to)) {
+        // Which of both is more, the server knows.
+        (Some(one), Some(other)) if is_share(&field, one, other) => None,
         (Some(from), Some(to)) => Direction::of(&from, &to),
         _ => None,
     };
     Change { direction, ..Change::plain(field, text(from), text(to)) }
 }
+
+/// Whether a share of the limit is compared with that of the server, which a rule file does not know.
+fn is_share(field: &str, one: u128, other: u128) -> bool {
+    let (any, shares) = (u128::from(ANY_SHARE), 1..=u128::from(ANY_SHARE));
+    let is_any = (one == any) != (other == any);
+    field == "on_store_failure" && is_any && shares.contains(&one) && shares.contains(&other)
+}
+
+/// Stands for the share of a rule that names none: more than nothing, and not everything.
+const ANY_SHARE: u8 = 101;
 
 struct Aspects(Vec<Aspect>);
 
@@ -152,11 +162,10 @@ impl Aspects {
         self.permitting("mode", name_of(&MODES, &settings.mode).to_owned(), mode);
         let failure = match settings.on_store_failure {
             OnStoreFailure::Deny => 0,
-            OnStoreFailure::Local => 1,
-            OnStoreFailure::Allow => 2,
+            OnStoreFailure::Local { share } => u128::from(share.unwrap_or(ANY_SHARE)),
+            OnStoreFailure::Allow => 1_000,
         };
-        let name = name_of(&ON_STORE_FAILURE, &settings.on_store_failure);
-        self.permitting("on_store_failure", name.to_owned(), failure);
+        self.permitting("on_store_failure", settings.on_store_failure.to_string(), failure);
         self.add("consistency", name_of(&CONSISTENCIES, &settings.consistency).to_owned());
         self.add("priority", name_of(&PRIORITIES, &settings.priority).to_owned());
         self.add("headers", name_of(&HEADERS, &settings.headers).to_owned());

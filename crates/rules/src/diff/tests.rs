@@ -45,6 +45,28 @@ fn a_smaller_burst_is_stricter() {
 }
 
 #[test]
+fn what_passes_without_the_store_is_compared_where_the_file_says_how_much() {
+    let of = |old: &str, new: &str| {
+        let rule = |policy: &str| format!("key: [], limit: 5/s, on_store_failure: {policy}");
+        text(&rule(old), &rule(new))
+    };
+    for (old, new, expected) in [
+        ("local 20%", "local 30%", "looser"),
+        ("local 100%", "local 99%", "stricter"),
+        ("deny", "local 1%", "looser"),
+        ("allow", "local 100%", "stricter"),
+        ("local", "allow", "looser"),
+        ("local", "deny", "stricter"),
+        // The share of a rule that names none is a setting of the server.
+        ("local", "local 50%", "changed"),
+        ("local 1%", "local", "changed"),
+    ] {
+        let said = format!("a: {expected}\n  on_store_failure: {old} -> {new}\n");
+        assert_eq!(of(old, new), said);
+    }
+}
+
+#[test]
 fn the_rest_is_compared_field_by_field() {
     assert_eq!(
         text(

@@ -150,6 +150,7 @@ tiers: { from: claims.plan, known: [free, pro], else: free }
 defaults:        # any rule may override these
   mode: enforce  # enforce, shadow or off
   consistency: shared
+  on_store_failure: local 20%
 
 rules:
   - name: per-user

@@ -31,15 +31,7 @@ pub(super) fn settings() -> [(&'static str, Value); 7] {
                 "shared",
             ),
         ),
-        (
-            "on_store_failure",
-            choice(
-                "While the store cannot be reached. allow: let everything pass; deny: nothing; \
-                 local: go on with what this node knows, and its share. Default: local.",
-                &ON_STORE_FAILURE,
-                "local",
-            ),
-        ),
+        ("on_store_failure", on_store_failure()),
         (
             "priority",
             choice(
@@ -68,6 +60,20 @@ pub(super) fn settings() -> [(&'static str, Value); 7] {
             ),
         ),
     ]
+}
+
+fn on_store_failure() -> Value {
+    let names = ON_STORE_FAILURE.map(|(name, _)| name);
+    json!({
+        "description": "While the store cannot be reached. allow: let everything pass; deny: \
+                        nothing; local: go on with what this node knows, and its share of the \
+                        limit, which `local 20%` says and the server otherwise. Default: local.",
+        "anyOf": [
+            { "enum": names },
+            { "type": "string", "pattern": "^local ([1-9]|[1-9][0-9]|100)%$" },
+        ],
+        "default": "local",
+    })
 }
 
 fn deny() -> Value {

@@ -15,7 +15,7 @@ namespace: shop-api
 descriptors: each
 client_ip: { trusted_proxies: [10.0.0.0/8], header: x-forwarded-for, ipv6_host: 64 }
 tiers: { from: claims.plan, known: [free, pro, enterprise], else: free }
-defaults: { mode: enforce, consistency: shared, on_store_failure: local, headers: both }
+defaults: { mode: enforce, consistency: shared, on_store_failure: local 20%, headers: both }
 rules:
   - name: per-user
     match: { path: /v1/**, tier: [free, pro], user: "a*", header.x-a: [b, c] }

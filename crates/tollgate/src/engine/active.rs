@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tollgate_core::LimitError;
 use tollgate_local::Clock;
-use tollgate_rules::{Geo, Mode, Rule, RuleSet};
+use tollgate_rules::{Consistency, Geo, Mode, Rule, RuleSet};
 
 use crate::engine::Engine;
 use crate::engine::counted::{Counted, Making};
@@ -18,6 +18,8 @@ pub(super) struct Active {
     /// One for each rule.
     counted: Box<[Arc<Counted>]>,
     has_only_rates: bool,
+    is_shared: bool,
+    shares_only_rates: bool,
     /// Databases of networks, if rules ask for them: they change more often than rules.
     geo: Option<ArcSwap<Geo>>,
 }
@@ -58,9 +60,13 @@ impl Active {
                 && !rule.counts_outcomes()
         };
         let active = |rule: &&Rule| rule.mode() != Mode::Off;
-        let has_only_rates = rules.rules().iter().filter(active).all(only_rate);
+        let is_shared = engine.sharing.is_some()
+            && rules.rules().iter().any(|rule| rule.consistency() != Consistency::Local);
+        let only_rates = rules.rules().iter().filter(active).all(only_rate);
+        let (has_only_rates, shares_only_rates) =
+            (only_rates && !is_shared, only_rates && is_shared);
         let geo = rules.geo().map(|geo| ArcSwap::new(newest(geo, old)));
-        Ok(Self { counted, has_only_rates, geo, rules })
+        Ok(Self { counted, has_only_rates, is_shared, shares_only_rates, geo, rules })
     }
 
     pub(super) const fn rules(&self) -> &Arc<RuleSet> {
@@ -71,6 +77,16 @@ impl Active {
     /// decided in the shortest way.
     pub(super) const fn has_only_rates(&self) -> bool {
         self.has_only_rates
+    }
+
+    /// The same where some of them are shared with other nodes.
+    pub(super) const fn shares_only_rates(&self) -> bool {
+        self.shares_only_rates
+    }
+
+    /// Whether a rule shares its limits with other nodes.
+    pub(super) const fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     /// The databases of networks, as they are now.

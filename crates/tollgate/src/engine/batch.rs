@@ -14,6 +14,7 @@ use crate::engine::active::Active;
 use crate::engine::decide::{Intent, Met, Together};
 use crate::engine::keys::key_hash;
 use crate::engine::ruling::Ruling;
+use crate::sharing::Asking;
 use crate::spending::Spending;
 
 /// So many requests are brought side by side. With three rules each that is as much memory as a
@@ -39,10 +40,27 @@ impl<C: Clock> Engine<C> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn decide_batch(&self, requests: &[Request<'_>], mut each: impl FnMut(usize, Ruling)) {
+        self.decide_each(requests, |at, ruling| each(at, ruling.take(self.active.load())));
+    }
+
+    /// The same for whoever only looks at rulings: one is lent for all of them, so none has to be
+    /// moved, or given a pointer to the rules of its own. What of it a request under way needs is to
+    /// be [taken](Ruling::take_under_way) out of it, or it ends with the call.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [path], limit: 1/h }]")?)?;
+    /// let requests = ["/a", "/b", "/a"].map(|path| Request::new("GET", path));
+    /// let mut allowed = 0;
+    /// engine.decide_each(&requests, |_, ruling| allowed += u32::from(ruling.is_allowed()));
+    /// assert_eq!(allowed, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn decide_each(&self, requests: &[Request<'_>], mut each: impl FnMut(usize, &mut Ruling)) {
         for (number, group) in requests.chunks(GROUP).enumerate() {
             let first = number * GROUP;
             match group {
-                [one] => each(first, self.decide(one)),
+                [one] => each(first, &mut self.decide(one)),
                 several => self.decide_group(several, first, &mut each),
             }
         }
@@ -52,12 +70,19 @@ impl<C: Clock> Engine<C> {
         &self,
         requests: &[Request<'_>],
         first: usize,
-        each: &mut impl FnMut(usize, Ruling),
+        each: &mut impl FnMut(usize, &mut Ruling),
     ) {
         let active = self.active.load();
-        let mut rooms: [String; GROUP] = Default::default();
-        let normal = requests.iter().zip(&mut rooms).map(|(request, room)| request.normal(room));
-        let normal: SmallVec<[Request<'_>; GROUP]> = normal.collect();
+        let (mut rooms, in_usual_form): (Vec<String>, Vec<Request<'_>>);
+        let normal = match requests.iter().all(Request::is_normal) {
+            true => requests,
+            false => {
+                rooms = vec![String::new(); requests.len()];
+                let pairs = requests.iter().zip(&mut rooms);
+                in_usual_form = pairs.map(|(request, room)| request.normal(room)).collect();
+                &in_usual_form
+            }
+        };
         let geo = active.geo().map(ArcSwap::load);
         let geo = geo.as_ref().map(|geo| &***geo);
         let facts = normal.iter().map(|request| Facts::new(active.rules(), request, geo));
@@ -77,10 +102,12 @@ impl<C: Clock> Engine<C> {
         }
 
         let (mut begin, mut now) = (0, None);
+        let mut ruling = Ruling::new(same(&active, self.active.load()));
         for (at, ((facts, request), end)) in facts.iter().zip(requests).zip(&ends).enumerate() {
-            let ruling = self.rule_met(&active, facts, request, &all[begin..*end], &mut now);
+            self.rule_met(facts, request, &all[begin..*end], &mut now, &mut ruling);
             begin = *end;
-            each(first + at, ruling);
+            each(first + at, &mut ruling);
+            ruling.clear();
         }
     }
 
@@ -102,13 +129,12 @@ impl<C: Clock> Engine<C> {
     #[inline]
     fn rule_met(
         &self,
-        active: &Guard<Arc<Active>>,
         facts: &Facts<'_>,
         request: &Request<'_>,
         met: &[Met<'_>],
         now: &mut Option<Tick>,
-    ) -> Ruling {
-        let mut ruling = Ruling::new(same(active, self.active.load()));
+        ruling: &mut Ruling,
+    ) {
         let (active, said) = ruling.parts();
         // There are at most 100,000 rules.
         said.rules.extend(met.iter().map(|met| met.number as u32));
@@ -117,11 +143,13 @@ impl<C: Clock> Engine<C> {
                 let now = *now.get_or_insert_with(|| self.clock.now());
                 self.ask_rates_at(met, now, said);
             }
-            false => self.ask_all(met, Together::one(facts, said, met.len()), Intent::Spend),
+            false => {
+                let together = Together::one(facts, said, met.len());
+                let _ = self.ask_all(met, together, Intent::Spend, Asking::Now);
+            }
         }
         self.fail(facts.failures());
         self.watch(active, request, said);
-        ruling
     }
 }
 

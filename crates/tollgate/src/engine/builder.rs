@@ -4,12 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
-use tollgate_local::{Clock, HeavyKeys, Seed, SystemClock};
+use tollgate_local::{Clock, HeavyKeys, Seed, SystemClock, Timer};
 use tollgate_rules::RuleSet;
+use tollgate_store::Store;
 
 use crate::engine::Engine;
 use crate::engine::active::Active;
 use crate::error::Error;
+use crate::sharing::{Sharing, SharingConfig};
 use crate::size::Size;
 
 /// Makes an [`Engine`].
@@ -27,6 +29,7 @@ pub struct EngineBuilder<C = SystemClock> {
     size: Size,
     seed: Option<Seed>,
     heavy: bool,
+    sharing: Option<Arc<Sharing>>,
     clock: C,
 }
 
@@ -53,7 +56,7 @@ impl Engine {
     pub fn builder(rules: impl Into<Arc<RuleSet>>) -> EngineBuilder {
         let rules = rules.into();
         let (size, clock) = (Size::default(), SystemClock::new());
-        EngineBuilder { rules, size, seed: None, heavy: true, clock }
+        EngineBuilder { rules, size, seed: None, heavy: true, sharing: None, clock }
     }
 }
 
@@ -120,7 +123,38 @@ impl<C: Clock> EngineBuilder<C> {
     /// ```
     pub fn clock<D: Clock>(self, clock: D) -> EngineBuilder<D> {
         let Self { rules, size, seed, heavy, .. } = self;
-        EngineBuilder { rules, size, seed, heavy, clock }
+        EngineBuilder { rules, size, seed, heavy, sharing: None, clock }
+    }
+
+    /// Shares limits with other nodes through a store: those of all rules but the `local` ones. Comes
+    /// after [`clock`](Self::clock), which others share as well.
+    ///
+    /// # Errors
+    ///
+    /// Outside of a Tokio runtime, where nobody could look after what is lent.
+    ///
+    /// ```
+    /// use tollgate::{Clock, Engine, Request, RuleSet, SharingConfig, SystemClock};
+    /// use tollgate::store::MemoryStore;
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// let rules = RuleSet::parse("rules: [{ name: a, key: [], limit: 2/h }]")?;
+    /// let store = MemoryStore::new(SystemClock::new(), 1_000);
+    /// let engine = Engine::builder(rules).store(store, SharingConfig::default())?.build()?;
+    /// let request = Request::new("GET", "/");
+    /// assert!(engine.decide_waiting(&request).await.is_allowed());
+    /// assert!(engine.decide_waiting(&request).await.is_allowed());
+    /// assert!(!engine.decide_waiting(&request).await.is_allowed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn store(self, store: impl Store, config: SharingConfig) -> Result<Self, Error>
+    where
+        C: Clone + Timer,
+    {
+        let sharing = Sharing::begin(store, config, self.clock.clone());
+        let sharing = Some(sharing.ok_or(Error::NoRuntime)?);
+        Ok(Self { sharing, ..self })
     }
 
     /// Makes the engine.
@@ -132,7 +166,7 @@ impl<C: Clock> EngineBuilder<C> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn build(self) -> Result<Engine<C>, Error> {
-        let Self { rules, size, seed, heavy, clock } = self;
+        let Self { rules, size, seed, heavy, sharing, clock } = self;
         let table = size.table([])?;
         let seed = seed.unwrap_or_else(Seed::random);
         let engine = Engine {
@@ -143,6 +177,7 @@ impl<C: Clock> EngineBuilder<C> {
             salts: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             heavy: heavy.then(HeavyKeys::default),
+            sharing,
             retired: Mutex::default(),
         };
         engine.exchange(rules)?;

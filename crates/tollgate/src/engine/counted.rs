@@ -6,14 +6,16 @@ mod states;
 pub(super) use states::{Candidate, is_at_rest};
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use tollgate_core::{Anchor, Limit, LimitError, Quota};
-use tollgate_local::{Clock, Concurrency, Counters, KeyHash, KeyMap, Past};
-use tollgate_rules::{Attribute, Facts, Rule, RuleSet};
+use tollgate_local::{Clock, Concurrency, Counters, KeyHash, KeyMap, Past, Seed};
+use tollgate_rules::{Attribute, Consistency, Facts, Rule, RuleSet};
 
 use crate::engine::Engine;
 use crate::engine::keys::written_key_hash;
+use crate::sharing::{SharedLimit, Sharing};
 
 /// What a rule counts with. What stays as it is goes on when rules are exchanged.
 #[derive(Debug)]
@@ -27,12 +29,14 @@ pub(super) struct Counted {
     /// The limits of each tier, and then those of each override.
     limits: Box<[Kept]>,
     /// How many of these are the rule's.
-    own: usize,
+    pub(super) own: usize,
     overridden: KeyMap,
     /// Who is being denied everything for a while.
     blocks: Option<Kept>,
     /// What is under way at once, for each tier.
     slots: Box<[Slots]>,
+    /// Of each of the limits, how it is shared with other nodes; none if they are not.
+    pub(super) shared: Box<[Arc<SharedLimit>]>,
 }
 
 /// So many at once, with a way back for those whose holder died.
@@ -40,6 +44,8 @@ pub(super) struct Counted {
 pub(super) struct Slots {
     pub(super) most: u32,
     pub(super) concurrency: Concurrency,
+    /// How they are shared with other nodes, if they are.
+    pub(super) shared: Option<Arc<SharedLimit>>,
 }
 
 /// A limit and its counters. The limit is only looked at when rules are exchanged, and kept out of
@@ -87,6 +93,7 @@ impl Counted {
             all.push((Box::new(limit.clone()), counters));
         }
         Ok(Self {
+            shared: making.shared(rule, &all, old),
             key: rule.key().into(),
             per_tier: rule.limits_per_tier(),
             limits: all.into(),
@@ -114,6 +121,7 @@ impl Counted {
             && same(overriding, rule.override_limits())
             && self.slots.len() == slots
             && self.blocks.as_ref().map(|(limit, _)| &**limit) == rule.block_limit()
+            && self.shared.iter().all(|shared| shared.is_of(rule))
     }
 
     /// What counted until now for the limit of that number of `rule`. A tier is the same if it has
@@ -140,6 +148,12 @@ impl Counted {
     pub(super) fn counters(&self, rule: &Rule, facts: &Facts<'_>) -> &Arc<Counters> {
         let number = if self.own == 1 { 0 } else { rule.limit_of(facts, None) };
         &self.limits[number].1
+    }
+
+    /// Whether its limits are those of all nodes.
+    #[inline]
+    pub(super) const fn is_shared(&self) -> bool {
+        !self.shared.is_empty()
     }
 
     /// Whether keys may have limits of their own.
@@ -212,6 +226,42 @@ impl<C: Clock> Making<'_, C> {
         })
     }
 
+    /// How limits are shared, if they are: as before where they are the same.
+    fn shared(
+        &self,
+        rule: &Rule,
+        limits: &[Kept],
+        old: Option<&Arc<Counted>>,
+    ) -> Box<[Arc<SharedLimit>]> {
+        let Some(sharing) = self.sharing(rule).filter(|_| rule.concurrent().is_none()) else {
+            return Box::default();
+        };
+        let same = |counters: &Arc<Counters>| {
+            let old = old.filter(|old| !old.shared.is_empty())?;
+            let at = old.limits.iter().position(|(_, known)| Arc::ptr_eq(known, counters))?;
+            old.shared.get(at).filter(|shared| shared.is_of(rule)).cloned()
+        };
+        let shared = |(limit, counters): &Kept| {
+            let new = || {
+                let namespace = self.rules.namespace();
+                SharedLimit::new(sharing, namespace, rule, limit, counters, self.salt()).into()
+            };
+            same(counters).unwrap_or_else(new)
+        };
+        limits.iter().map(shared).collect()
+    }
+
+    /// What a rule shares its limits through, if it does.
+    fn sharing(&self, rule: &Rule) -> Option<&Arc<Sharing>> {
+        let is_shared = rule.consistency() != Consistency::Local;
+        self.engine.sharing.as_ref().filter(|_| is_shared)
+    }
+
+    fn salt(&self) -> (&Seed, KeyHash) {
+        let seed = &self.engine.seed;
+        (seed, seed.salt(self.engine.next_salt()))
+    }
+
     /// The names of the tiers, if the rule has a limit for each.
     fn tiers(&self, rule: &Rule) -> Box<[Box<str>]> {
         match self.rules.tiers() {
@@ -226,15 +276,24 @@ impl<C: Clock> Making<'_, C> {
     /// tier, or when there was another number, counts.
     fn slots(&self, rule: &Rule, old: Option<&Arc<Counted>>) -> Result<Box<[Slots]>, LimitError> {
         let Some((most, expires)) = rule.concurrent() else { return Ok(Box::default()) };
-        let old = old.and_then(|old| old.slots.first());
-        let mut home = old.map(|old| old.concurrency.clone());
+        let known = old.map_or(&[][..], |old| &old.slots);
+        let mut home = known.first().map(|old| old.concurrency.clone());
         let slots = |most: &u32| {
             let concurrency = match &home {
                 Some(home) => home.resized(*most, expires)?,
                 None => Concurrency::new(*most, ROOM)?.resized(*most, expires)?,
             };
             home = Some(concurrency.clone());
-            Ok(Slots { most: *most, concurrency })
+            let same = known.iter().find(|known| known.most == *most);
+            let same = same.and_then(|same| same.shared.clone());
+            let new = || {
+                let (sharing, most) = (self.sharing(rule)?, NonZeroU32::new(*most)?);
+                let namespace = self.rules.namespace();
+                let salt = self.salt();
+                Some(SharedLimit::of_permits(sharing, namespace, rule, most, salt).into())
+            };
+            let shared = same.filter(|same| same.is_of(rule)).or_else(new);
+            Ok(Slots { most: *most, concurrency, shared })
         };
         most.iter().map(slots).collect()
     }

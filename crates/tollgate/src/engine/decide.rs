@@ -23,7 +23,8 @@ use crate::engine::Engine;
 use crate::engine::active::Active;
 use crate::engine::counted::{Counted, Slots};
 use crate::engine::keys::key_hash;
-use crate::engine::ruling::{Reserved, Ruling, Said};
+use crate::engine::ruling::{Reserved, Ruling, Said, Spent};
+use crate::sharing::{Asking, Back, Lack, Wait};
 use crate::spending::{Each, Spending, look_each, spend_all, spend_all_at};
 
 /// Whether a request is let in, or only asks.
@@ -54,14 +55,22 @@ impl<C: Clock> Engine<C> {
     pub(super) fn rule(&self, request: &Request<'_>, intent: Intent) -> Ruling {
         let mut ruling = Ruling::new(self.active.load());
         let (active, said) = ruling.parts();
-        self.ask(active, request, intent, said);
+        // Whoever does not wait lacks nothing.
+        let _ = self.ask(active, request, (intent, Asking::Now), said);
         if intent == Intent::Spend {
             self.watch(active, request, said);
         }
         ruling
     }
 
-    fn ask(&self, active: &Active, request: &Request<'_>, intent: Intent, said: &mut Said) {
+    /// What has to be waited for, if something has: then nothing was said or spent.
+    pub(super) fn ask(
+        &self,
+        active: &Active,
+        request: &Request<'_>,
+        (intent, asking): (Intent, Asking),
+        said: &mut Said,
+    ) -> Option<Wait> {
         let rules = active.rules();
         let (mut room, normal);
         let request = match request.is_normal() {
@@ -92,11 +101,16 @@ impl<C: Clock> Engine<C> {
         for met in &mut all {
             met.resolve(&facts);
         }
-        match active.has_only_rates() {
-            true => self.ask_rates(&all, intent, said),
-            false => self.ask_all(&all, Together::one(&facts, said, all.len()), intent),
-        }
+        let wait = match active.has_only_rates() {
+            true => {
+                self.ask_rates(&all, intent, said);
+                None
+            }
+            false if self.is_lent(active, &all, &facts, (intent, asking), said) => None,
+            false => self.ask_all(&all, Together::one(&facts, said, all.len()), intent, asking),
+        };
         self.fail(facts.failures());
+        wait
     }
 
     /// Where there are only rates, and all of them are enforced.
@@ -117,11 +131,22 @@ impl<C: Clock> Engine<C> {
     }
 
     #[inline(never)]
-    pub(super) fn ask_all(&self, all: &[Met<'_>], together: Together<'_, '_>, intent: Intent) {
+    pub(super) fn ask_all(
+        &self,
+        all: &[Met<'_>],
+        together: Together<'_, '_>,
+        intent: Intent,
+        asking: Asking,
+    ) -> Option<Wait> {
         let states = SmallVec::from_elem(State::Open, all.len());
-        let mut way = Way { engine: self, together, all, states, intent };
+        let (lacks, spent) = (Vec::new(), SmallVec::new());
+        let mut way = Way { engine: self, together, all, states, intent, asking, lacks, spent };
         way.begin();
+        way.shared_rates(intent);
         way.rates();
+        if let Some(wait) = way.settle() {
+            return Some(wait);
+        }
         way.shadows();
         way.block(intent);
         let Way { states, together, .. } = way;
@@ -130,6 +155,7 @@ impl<C: Clock> Engine<C> {
             said.each = states[begin..end].iter().map(State::decision).collect();
             begin = end;
         }
+        None
     }
 }
 
@@ -157,7 +183,7 @@ impl Met<'_> {
 
 /// How far the decision of a rule is.
 #[derive(Clone, Copy)]
-enum State {
+pub(super) enum State {
     /// Its rate is to be asked.
     Open,
     Decided(Decision),
@@ -203,7 +229,7 @@ impl<'w, 'a> Together<'w, 'a> {
     }
 
     /// Whose rule this is.
-    fn of(&self, at: usize) -> usize {
+    pub(super) fn of(&self, at: usize) -> usize {
         // All rules are before the last end.
         self.ends.partition_point(|end| *end <= at).min(self.facts.len() - 1)
     }
@@ -221,13 +247,18 @@ impl std::ops::Deref for Ends<'_> {
 }
 
 /// Requests under way.
-struct Way<'w, 'a, C> {
-    engine: &'w Engine<C>,
-    together: Together<'w, 'a>,
-    all: &'w [Met<'w>],
+pub(super) struct Way<'w, 'a, C> {
+    pub(super) engine: &'w Engine<C>,
+    pub(super) together: Together<'w, 'a>,
+    pub(super) all: &'w [Met<'w>],
     /// One for each of these.
-    states: Each<State>,
-    intent: Intent,
+    pub(super) states: Each<State>,
+    pub(super) intent: Intent,
+    pub(super) asking: Asking,
+    /// What only the store can say.
+    pub(super) lacks: Vec<Lack>,
+    /// What was spent of shared limits, and how it is given back.
+    pub(super) spent: SmallVec<[(usize, Back); 2]>,
 }
 
 impl<C: Clock> Way<'_, '_, C> {
@@ -237,7 +268,7 @@ impl<C: Clock> Way<'_, '_, C> {
             let met = self.all[at];
             let of = self.together.of(at);
             if let Some(slots) = met.counted.slots(|| self.together.facts[of].tier()) {
-                let decision = self.slot(of, slots, met.spending.key);
+                let decision = self.slot((of, at), slots, met.spending.key);
                 self.decide(at, decision);
             } else if let Some(blocks) = met.counted.blocks() {
                 let now = self.engine.clock.now();
@@ -253,7 +284,7 @@ impl<C: Clock> Way<'_, '_, C> {
     }
 
     /// From the first denial on nothing is spent, and nothing is held.
-    fn decide(&mut self, at: usize, decision: Decision) {
+    pub(super) fn decide(&mut self, at: usize, decision: Decision) {
         self.states[at] = State::Decided(decision);
         if !decision.is_allowed() && self.all[at].enforces() {
             self.together.said[self.together.of(at)].denied = true;
@@ -275,17 +306,23 @@ impl<C: Clock> Way<'_, '_, C> {
             if let Some(slots) = met.counted.slots(|| self.together.facts[of].tier())
                 && decision.is_allowed()
             {
-                self.states[at] = State::Decided(self.slot(of, slots, met.spending.key));
+                self.states[at] = State::Decided(self.slot((of, at), slots, met.spending.key));
             }
         }
     }
 
     /// Takes a slot, or only looks whether there is one.
-    fn slot(&mut self, of: usize, slots: &Slots, key: KeyHash) -> Decision {
+    fn slot(&mut self, (of, at): (usize, usize), slots: &Slots, key: KeyHash) -> Decision {
         let (limit, now) = (u64::from(slots.most), self.engine.clock.now());
         if self.intent == Intent::Spend {
             match slots.concurrency.acquire(key, now) {
-                Ok(held) => self.together.said[of].held.push(held),
+                Ok(held) if slots.shared.is_some() => {
+                    let out = slots.concurrency.out(key, now) as u64;
+                    if let Some(denied) = self.slot_of_all((of, at), held, out) {
+                        return denied;
+                    }
+                }
+                Ok(held) => self.together.said[of].held.push(held.into()),
                 Err(denied) => return denied,
             }
         }
@@ -298,14 +335,18 @@ impl<C: Clock> Way<'_, '_, C> {
 
     /// Asks the rates of all rules that are enforced, all or nothing.
     fn rates(&mut self) {
-        let open = |at: &usize| self.all[*at].enforces() && matches!(self.states[*at], State::Open);
+        let open = |at: &usize| {
+            let met = &self.all[*at];
+            met.enforces() && self.is_open(*at) && !met.counted.is_shared()
+        };
         let open: Each<usize> = (0..self.all.len()).filter(open).collect();
         let spending: Each<_> = open.iter().map(|at| self.all[*at].spending).collect();
         let clock = &self.engine.clock;
         let mut each = Each::new();
         let times = match self.intent {
-            Intent::Spend => Some(spend_all(&spending, clock, &mut each)),
-            Intent::Look => {
+            Intent::Spend if self.lacks.is_empty() => Some(spend_all(&spending, clock, &mut each)),
+            // Also for whoever has to wait first.
+            Intent::Spend | Intent::Look => {
                 each = look_each(&spending, clock.now());
                 None
             }
@@ -327,7 +368,8 @@ impl<C: Clock> Way<'_, '_, C> {
             let facts = &self.together.facts[of];
             let own = counted.overridden(rule, facts, key);
             let counters = Arc::clone(own.unwrap_or_else(|| counted.counters(rule, facts)));
-            let reserved = Reserved { rule: number, counters, key, cost, at: then };
+            let spent = Spent::Here { counters, key, cost, at: then };
+            let reserved = Reserved { rule: number, spent };
             self.together.said[of].reserved.push(reserved);
         }
     }

@@ -1,5 +1,6 @@
 //! A look at what single keys have spent, and a way to give it back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -11,6 +12,7 @@ use crate::engine::Engine;
 use crate::engine::active::Active;
 use crate::engine::counted::{Candidate, Counted, is_at_rest};
 use crate::engine::keys::{key_hash, key_parts};
+use crate::sharing::{Shared, SharedLimit};
 
 /// How a key stands with one limit of a rule.
 ///
@@ -49,8 +51,35 @@ pub struct KeyState {
     /// What the limit would say to a request like this, with what remains now; for a rule about
     /// what is under way at once, how many slots there are, and how many are free.
     pub decision: Decision,
-    /// How long the key will be denied everything, if it is blocked.
+    /// How long the key will be denied everything, if it is blocked. Each node blocks for itself.
     pub blocked_for: Option<Duration>,
+    /// Who says so.
+    pub told_by: ToldBy,
+}
+
+/// Whose word it is how a key stands.
+///
+/// ```
+/// # use tollgate::{Engine, Request, RuleSet, ToldBy};
+/// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 5/h }]")?)?;
+/// assert_eq!(engine.inspect(&Request::new("GET", "/"))[0].told_by, ToldBy::Node);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ToldBy {
+    /// That of this node, which knows what it let pass itself.
+    Node,
+    /// That of the store, for all nodes. What it has lent counts as spent.
+    Store {
+        /// How much of what it has lent lies with this node, and is not spent yet.
+        lent_here: u64,
+    },
+    /// That of this node, because the store did not answer, or could not.
+    NodeAlone {
+        /// Why, in a sentence.
+        reason: String,
+    },
 }
 
 /// Whose limit a key is counted under.
@@ -104,6 +133,9 @@ impl<C: Clock> Engine<C> {
     /// none, that of requests without one, and all that know of something spent; likewise for days
     /// on which months begin.
     ///
+    /// Of a limit that is shared it says what this node let pass;
+    /// [`inspect_waiting`](Self::inspect_waiting) asks the store.
+    ///
     /// ```
     /// # use tollgate::{Engine, Request, RuleSet};
     /// let engine = Engine::new(RuleSet::parse(
@@ -121,7 +153,9 @@ impl<C: Clock> Engine<C> {
     pub fn inspect(&self, request: &Request<'_>) -> Vec<KeyState> {
         let mut states = Vec::new();
         let active = self.active.load_full();
-        self.each_key(&active, request, None, |look| look.states(&mut states));
+        self.each_key(&active, request, None, |look| {
+            look.states(Thorough::No, &mut |found| states.push(found.state));
+        });
         states
     }
 
@@ -129,6 +163,9 @@ impl<C: Clock> Engine<C> {
     /// [`inspect`](Self::inspect) shows, in all tiers, and ends their blocks. Says how many
     /// counters and blocks that changed; those that a key shares with others, for want of room in
     /// the table, stay as they are. Slots come back when what is under way ends.
+    ///
+    /// Of a limit that is shared only this node's part is given back:
+    /// [`reset_waiting`](Self::reset_waiting) has the store forget it.
     ///
     /// ```
     /// # use tollgate::{Engine, Request, RuleSet};
@@ -155,12 +192,12 @@ impl<C: Clock> Engine<C> {
     }
 
     /// Calls `found` for each rule, or for the one of that number, whose key the request has.
-    fn each_key(
+    pub(super) fn each_key(
         &self,
         active: &Active,
         request: &Request<'_>,
         only: Option<usize>,
-        mut found: impl FnMut(&Look<'_>),
+        mut found: impl for<'a> FnMut(&Look<'a>),
     ) {
         let mut room = String::new();
         let request = request.normal(&mut room);
@@ -178,18 +215,34 @@ impl<C: Clock> Engine<C> {
 }
 
 /// A look at the key of one rule.
-struct Look<'a> {
+pub(super) struct Look<'a> {
     rules: &'a RuleSet,
-    number: usize,
-    rule: &'a Rule,
-    counted: &'a Counted,
-    facts: &'a Facts<'a>,
-    key: KeyHash,
+    pub(super) number: usize,
+    pub(super) rule: &'a Rule,
+    pub(super) counted: &'a Counted,
+    pub(super) facts: &'a Facts<'a>,
+    pub(super) key: KeyHash,
     now: Tick,
 }
 
-impl Look<'_> {
-    fn states(&self, states: &mut Vec<KeyState>) {
+/// Whether limits are looked at that this node knows nothing of, and others may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Thorough {
+    No,
+    WhereShared,
+}
+
+/// What one limit says of a key, here.
+pub(super) struct Found<'a> {
+    pub(super) state: KeyState,
+    /// How the limit is shared, if it is.
+    pub(super) shared: Option<Shared<'a>>,
+    /// Whether it is of interest also if nothing was spent.
+    pub(super) is_meant: bool,
+}
+
+impl<'a> Look<'a> {
+    pub(super) fn states(&self, thorough: Thorough, found: &mut dyn FnMut(Found<'a>)) {
         if let Some(slots) = self.counted.slots(|| self.facts.tier()) {
             let (limit, out) = (u64::from(slots.most), slots.concurrency.out(self.key, self.now));
             let decision = match limit.saturating_sub(out as u64) {
@@ -200,7 +253,9 @@ impl Look<'_> {
             let tier = self.rules.tiers().filter(|_| tiered);
             let under = tier
                 .map_or(Under::Rule, |tiers| Under::Tier(tiers.name(self.facts.tier()).to_owned()));
-            return states.push(self.state(under, None, format!("{limit} at once"), decision));
+            let state = self.state(under, None, format!("{limit} at once"), decision);
+            let shared = slots.shared.as_ref().map(|limit| self.shared(limit, 1));
+            return found(Found { state, shared, is_meant: true });
         }
         let overridden = self.counted.override_of(self.key);
         let (said, each) = (self.rule.limit_of(self.facts, overridden), self.counted.per_tier());
@@ -209,7 +264,8 @@ impl Look<'_> {
             let is_other = overridden.is_none() && candidate.at / each != said / each;
             let may_be = !is_other || !self.facts.names_tier();
             let is_known = || !is_at_rest(candidate.counters, self.key, self.now);
-            candidate.at == said || may_be && is_known()
+            let others_may = thorough == Thorough::WhereShared && candidate.shared.is_some();
+            candidate.at == said || may_be && (others_may || is_known())
         };
         let cost = self.facts.cost(self.rule);
         for candidate in self.counted.candidates(self.key).filter(is_asked) {
@@ -220,9 +276,17 @@ impl Look<'_> {
             };
             // At most the 31st.
             let day = (each > 1).then_some((candidate.at % each + 1) as u8);
-            let decision = candidate.counters.peek(self.key, cost, self.now);
-            states.push(self.state(under, day, candidate.limit.to_string(), decision));
+            let passed = candidate.shared.and_then(|it| it.passed_here(self.key, cost, self.now));
+            let counted = || candidate.counters.peek(self.key, cost, self.now);
+            let decision = passed.unwrap_or_else(counted);
+            let state = self.state(under, day, candidate.limit.to_string(), decision);
+            let shared = candidate.shared.map(|limit| self.shared(limit, cost));
+            found(Found { state, shared, is_meant: candidate.at == said });
         }
+    }
+
+    pub(super) fn shared(&self, limit: &'a Arc<SharedLimit>, cost: u64) -> Shared<'a> {
+        Shared { limit, owner: limit.owner(self.key), key: self.key, cost }
     }
 
     fn state(
@@ -243,6 +307,7 @@ impl Look<'_> {
             limit,
             decision,
             blocked_for: block.and_then(|block| block.retry_after()),
+            told_by: ToldBy::Node,
         }
     }
 }

@@ -5,18 +5,21 @@ mod batch;
 mod builder;
 mod counted;
 mod decide;
+mod everywhere;
 mod heavy;
 mod inspect;
 mod keys;
 mod refund;
 mod rehearsal;
 mod ruling;
+mod shared;
 mod stats;
 mod together;
 mod under_way;
 
 pub use builder::EngineBuilder;
-pub use inspect::{KeyState, Under};
+pub use everywhere::NewStart;
+pub use inspect::{KeyState, ToldBy, Under};
 pub use rehearsal::{Expectation, Failure, Rehearsal};
 pub use ruling::{RuleDecision, Ruling};
 pub use stats::EngineStats;
@@ -32,6 +35,7 @@ use tollgate_rules::{Geo, GeoError, Request, RuleSet};
 use crate::engine::active::Active;
 use crate::engine::decide::Intent;
 use crate::error::Error;
+use crate::sharing::Sharing;
 
 /// Decides about requests by the rules of a file, which can be exchanged at any time.
 ///
@@ -64,6 +68,8 @@ pub struct Engine<C = SystemClock> {
     failures: AtomicU64,
     /// Who comes most often, if anybody wants to know.
     heavy: Option<HeavyKeys>,
+    /// How limits are shared with other nodes, if they are.
+    sharing: Option<Arc<Sharing>>,
     /// Versions that requests under way may still hold.
     retired: Mutex<Vec<Arc<Active>>>,
 }
@@ -81,6 +87,9 @@ impl<C: Clock> Engine<C> {
     /// assert!(!engine.decide(&Request::new("GET", "/")).is_allowed());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// An engine with a store says here what can be said without asking it: a key of a shared limit
+    /// that nothing is lent to is denied. [`decide_waiting`](Self::decide_waiting) asks.
     pub fn decide(&self, request: &Request<'_>) -> Ruling {
         self.rule(request, Intent::Spend)
     }

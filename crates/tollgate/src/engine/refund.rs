@@ -6,6 +6,7 @@ use tollgate_rules::{Facts, Request};
 
 use crate::engine::Engine;
 use crate::engine::batch::AllMet;
+use crate::engine::shared::name;
 
 impl<C: Clock> Engine<C> {
     /// Gives back what a request costs to the rates of all rules that apply to it, but no more than
@@ -35,7 +36,9 @@ impl<C: Clock> Engine<C> {
         let now = self.clock.now();
         for met in &mut all {
             met.resolve(&facts);
-            if met.rule.concurrent().is_none() {
+            if let (Some(shared), Some(sharing)) = (met.shared(&facts), &self.sharing) {
+                sharing.refund(&shared, name(met.rule, &facts));
+            } else if met.rule.concurrent().is_none() {
                 met.spending.counters.refund(met.spending.key, met.spending.cost, now);
             }
         }

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use arc_swap::Guard;
 use smallvec::SmallVec;
 use tollgate_core::{Decision, Tick};
-use tollgate_local::{Counters, Held, KeyHash};
+use tollgate_local::{Counters, KeyHash};
 use tollgate_rules::{Mode, Rule, RuleSet, Version};
 
 use crate::engine::active::Active;
+use crate::engine::batch::same;
+use crate::engine::shared::HeldSlot;
 use crate::engine::under_way::UnderWay;
+use crate::sharing::LaterBack;
 use crate::spending::Each;
 
 /// What all rules that apply to a request say together. Slots of rules about what is under way at
@@ -48,7 +51,7 @@ pub(super) struct Said {
     pub(super) denied: bool,
     pub(super) reserved: SmallVec<[Reserved; 1]>,
     /// Given back when this is dropped.
-    pub(super) held: SmallVec<[Held; 1]>,
+    pub(super) held: SmallVec<[HeldSlot; 1]>,
 }
 
 impl Said {
@@ -68,10 +71,14 @@ impl Said {
 #[derive(Debug)]
 pub(super) struct Reserved {
     pub(super) rule: usize,
-    pub(super) counters: Arc<Counters>,
-    pub(super) key: KeyHash,
-    pub(super) cost: u64,
-    pub(super) at: Tick,
+    pub(super) spent: Spent,
+}
+
+/// From where.
+#[derive(Debug)]
+pub(super) enum Spent {
+    Here { counters: Arc<Counters>, key: KeyHash, cost: u64, at: Tick },
+    Shared(LaterBack),
 }
 
 impl Ruling {
@@ -79,6 +86,23 @@ impl Ruling {
     #[inline(always)]
     pub(super) fn new(active: Guard<Arc<Active>>) -> Self {
         Self { active, said: Said::new() }
+    }
+
+    /// Forgets what was said, for the next request. Slots are given back.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        let Said { rules, each, denied, reserved, held } = &mut self.said;
+        rules.clear();
+        each.clear();
+        *denied = false;
+        reserved.clear();
+        held.clear();
+    }
+
+    /// What was said, on its own: as new as `loaded`, mostly.
+    pub(super) fn take(&mut self, loaded: Guard<Arc<Active>>) -> Self {
+        let said = std::mem::replace(&mut self.said, Said::new());
+        Self { active: same(&self.active, loaded), said }
     }
 
     /// What was said before.
@@ -209,8 +233,39 @@ impl Ruling {
         UnderWay::new(|| Guard::into_inner(active), said.reserved, said.held)
     }
 
-    /// The first of the strictest that are enforced.
-    fn strictest(&self) -> Option<RuleDecision<'_>> {
+    /// The same from a ruling that is [lent](crate::Engine::decide_each).
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], concurrent: 1 }]")?)?;
+    /// let requests = [Request::new("GET", "/"); 2];
+    /// let (mut under_way, mut allowed) = (Vec::new(), Vec::new());
+    /// engine.decide_each(&requests, |_, ruling| {
+    ///     allowed.push(ruling.is_allowed());
+    ///     under_way.push(ruling.take_under_way());
+    /// });
+    /// assert_eq!(allowed, [true, false], "the first has the slot");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn take_under_way(&mut self) -> UnderWay {
+        let Said { reserved, held, .. } = &mut self.said;
+        let (reserved, held) = (std::mem::take(reserved), std::mem::take(held));
+        UnderWay::new(|| Arc::clone(&self.active), reserved, held)
+    }
+
+    /// The rule that both are of: the first of the strictest that are enforced. For whoever asks for
+    /// more than one of them.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 3/s }]")?)?;
+    /// let ruling = engine.decide(&Request::new("GET", "/"));
+    /// let strictest = ruling.strictest().expect("one rule applies");
+    /// assert_eq!((strictest.name(), strictest.decision().remaining()), ("a", 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn strictest(&self) -> Option<RuleDecision<'_>> {
         let enforced = self.each().filter(|each| each.mode() == Mode::Enforce);
         enforced.reduce(|so_far, each| {
             match so_far.decision.stricter(each.decision) == so_far.decision {
@@ -221,7 +276,7 @@ impl Ruling {
     }
 
     /// The slots that it holds: the rest of it is let go.
-    pub(super) fn into_held(self) -> SmallVec<[Held; 1]> {
+    pub(super) fn into_held(self) -> SmallVec<[HeldSlot; 1]> {
         self.said.held
     }
 }

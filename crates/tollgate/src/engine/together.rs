@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::engine::batch::{AllMet, same};
 use crate::engine::decide::{Ends, Intent, Together};
 use crate::engine::ruling::{Ruling, Said};
+use crate::sharing::Asking;
 use crate::spending::{Each, spend_all};
 
 impl<C: Clock> Engine<C> {
@@ -71,7 +72,7 @@ impl<C: Clock> Engine<C> {
         } else {
             let ends = Ends::Several(&ends);
             let together = Together { facts: &facts, said: &mut said, ends };
-            self.ask_all(&all, together, Intent::Spend);
+            let _ = self.ask_all(&all, together, Intent::Spend, Asking::Now);
         }
         facts.iter().for_each(|facts| self.fail(facts.failures()));
         for (at, (said, request)) in said.into_iter().zip(requests).enumerate() {

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use smallvec::SmallVec;
-use tollgate_local::{Clock, Held};
+use tollgate_local::Clock;
 use tollgate_rules::{Facts, Outcome, Request};
 
 use crate::engine::Engine;
 use crate::engine::active::Active;
-use crate::engine::ruling::{Reserved, Ruling};
+use crate::engine::ruling::{Reserved, Ruling, Spent};
+use crate::engine::shared::HeldSlot;
 
 /// What a request under way holds, and what it was charged until its outcome is known.
 ///
@@ -43,14 +44,14 @@ pub struct UnderWay {
     active: Option<Arc<Active>>,
     reserved: SmallVec<[Reserved; 1]>,
     /// Given back when this is dropped.
-    held: SmallVec<[Held; 1]>,
+    held: SmallVec<[HeldSlot; 1]>,
 }
 
 impl UnderWay {
     pub(super) fn new(
         active: impl FnOnce() -> Arc<Active>,
         reserved: SmallVec<[Reserved; 1]>,
-        held: SmallVec<[Held; 1]>,
+        held: SmallVec<[HeldSlot; 1]>,
     ) -> Self {
         let active = (!reserved.is_empty()).then(active);
         Self { active, reserved, held }
@@ -105,16 +106,26 @@ impl<C: Clock> Engine<C> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn report(&self, ended: impl Into<UnderWay>, request: &Request<'_>, outcome: &Outcome<'_>) {
-        let ended = ended.into();
-        let Some(active) = &ended.active else { return };
+        // Slots come back at the end.
+        let UnderWay { active, reserved, held: _held } = ended.into();
+        let Some(active) = active else { return };
         let mut room = String::new();
         let request = request.normal(&mut room);
         let geo = active.geo().map(ArcSwap::load);
         let rules = active.rules();
         let facts = Facts::new(rules, &request, geo.as_ref().map(|geo| &***geo));
-        for reserved in &ended.reserved {
-            if !rules.rules()[reserved.rule].counts(&facts, outcome) {
-                reserved.counters.undo(reserved.key, reserved.cost, reserved.at, &self.clock);
+        for Reserved { rule, spent } in reserved {
+            if rules.rules()[rule].counts(&facts, outcome) {
+                continue;
+            }
+            match (spent, &self.sharing) {
+                (Spent::Here { counters, key, cost, at }, _) => {
+                    counters.undo(key, cost, at, &self.clock);
+                }
+                (Spent::Shared(spent), Some(sharing)) => {
+                    sharing.give_back_later(spent, &self.clock);
+                }
+                (Spent::Shared(_), None) => {}
             }
         }
         self.fail(facts.failures());

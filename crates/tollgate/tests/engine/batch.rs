@@ -147,3 +147,23 @@ fn an_empty_batch_decides_nothing() {
     clock.advance(MINUTE);
     assert_eq!(passing(&engine, &get("/"), 2), 1);
 }
+
+#[test]
+fn a_ruling_that_is_lent_holds_what_is_not_taken_until_its_turn_ends() {
+    let (engine, _) = engine("rules: [{ name: slots, key: [], concurrent: 1 }]");
+    let requests = [get("/"); 20];
+    let mut allowed = 0;
+    engine.decide_each(&requests, |_, ruling| {
+        allowed += u32::from(ruling.is_allowed());
+        assert!(!engine.peek(&get("/")).is_allowed(), "its slot is taken");
+    });
+    assert_eq!(allowed, 20, "each has found the slot free");
+    let mut under_way = Vec::new();
+    engine.decide_each(&requests, |at, ruling| {
+        assert_eq!(ruling.is_allowed(), at == 0);
+        under_way.push(ruling.take_under_way());
+    });
+    assert!(under_way[0].needs_report() && !under_way[1].needs_report());
+    drop(under_way);
+    assert!(engine.decide(&get("/")).is_allowed());
+}

@@ -1,9 +1,12 @@
 //! The counters of single keys, for whoever looks into them or resets them.
 
+use std::sync::Arc;
+
 use tollgate_core::{Limit, Tick};
 use tollgate_local::{Counters, KeyHash};
 
 use crate::engine::counted::Counted;
+use crate::sharing::SharedLimit;
 
 /// Counters of a key.
 pub(in crate::engine) struct Candidate<'a> {
@@ -11,6 +14,8 @@ pub(in crate::engine) struct Candidate<'a> {
     pub(in crate::engine) counters: &'a Counters,
     /// Where they are among those of the rule, or of its overrides.
     pub(in crate::engine) at: usize,
+    /// How the limit is shared with other nodes, if it is.
+    pub(in crate::engine) shared: Option<&'a Arc<SharedLimit>>,
 }
 
 impl Counted {
@@ -52,22 +57,46 @@ impl Counted {
         &self,
         key: KeyHash,
     ) -> impl Iterator<Item = Candidate<'_>> {
-        let first = self.override_of(key).map_or(0, |number| number * self.per_tier);
+        let overridden = self.override_of(key);
+        let first = overridden.map_or(0, |number| number * self.per_tier);
+        let before = if overridden.is_some() { self.own } else { 0 };
         let present = self.present(key).iter().zip(first..);
-        present.map(|((limit, counters), at)| Candidate { limit, counters, at })
+        present.map(move |((limit, counters), at)| {
+            let shared = self.shared.get(before + at);
+            Candidate { limit, counters, at, shared }
+        })
+    }
+
+    /// How the limits are shared that a key may ever have been counted by: those of all tiers, and
+    /// of its override.
+    pub(in crate::engine) fn shared_of(
+        &self,
+        key: KeyHash,
+    ) -> impl Iterator<Item = &Arc<SharedLimit>> {
+        let own = self.shared.iter().take(self.own);
+        let overridden = self.override_of(key).map(|number| self.own + number * self.per_tier);
+        let overridden = overridden.and_then(|at| self.shared.get(at..at + self.per_tier));
+        own.chain(overridden.unwrap_or_default())
     }
 
     /// Gives a key back whatever any counters of the rule know of it, and ends its block. Says how
     /// many of them knew anything, and could forget it.
     pub(in crate::engine) fn reset(&self, key: KeyHash, now: Tick) -> usize {
-        let all = self.all_of(key).chain(self.blocks());
-        all.filter(|counters| {
-            let knew = !is_at_rest(counters, key, now);
-            // Also what seems to be at rest: a thread may hold something of it.
-            counters.reset(key, now) && knew
-        })
-        .count()
+        let reset = |counters: &&Arc<Counters>| is_reset(counters, key, now);
+        self.all_of(key).filter(reset).count() + self.end_block(key, now)
     }
+
+    /// Ends the block of a key. How many there were.
+    pub(in crate::engine) fn end_block(&self, key: KeyHash, now: Tick) -> usize {
+        usize::from(self.blocks().is_some_and(|blocks| is_reset(blocks, key, now)))
+    }
+}
+
+/// Whether there was anything to give back, and it is given back.
+fn is_reset(counters: &Counters, key: KeyHash, now: Tick) -> bool {
+    let knew = !is_at_rest(counters, key, now);
+    // Also what seems to be at rest: a thread may hold something of it.
+    counters.reset(key, now) && knew
 }
 
 /// Whether a key has everything.

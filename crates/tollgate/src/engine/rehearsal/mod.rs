@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::Wall;
-use tollgate_local::{Held, ManualClock, Seed};
+use tollgate_local::{ManualClock, Seed};
 use tollgate_rules::{Case, Given, Outcome, Request, RuleSet};
 
 use crate::engine::Engine;
 use crate::engine::rehearsal::tally::Tally;
+use crate::engine::shared::HeldSlot;
 use crate::error::Error;
 
 /// A test of a rule file that was run: whether it passed, and if not, why.
@@ -127,7 +128,7 @@ const BEGIN: Wall = Wall::from_unix_seconds(1_767_225_600);
 struct Stage {
     engine: Engine<ManualClock>,
     /// Slots of requests that are not answered.
-    under_way: Vec<Held>,
+    under_way: Vec<HeldSlot>,
     too_many: bool,
 }
 

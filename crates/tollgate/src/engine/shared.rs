@@ -1,0 +1,405 @@
+//! Rules whose limits are shared with other nodes.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tollgate_core::Decision;
+use tollgate_local::{ByHash, Clock, Held, KeyHash, Place};
+use tollgate_rules::{Facts, Request, Rule};
+
+use crate::engine::Engine;
+use crate::engine::active::Active;
+use crate::engine::batch::AllMet;
+use crate::engine::counted::{Counted, Slots};
+use crate::engine::decide::{Intent, Met, State, Way};
+use crate::engine::keys::write_part;
+use crate::engine::ruling::{Reserved, Ruling, Said, Spent};
+use crate::sharing::{
+    Asking, Health, Lack, LaterBack, Lent, LentPermit, Purpose, Shared, SharedLimit, Sharing,
+    SharingStats, Wait,
+};
+use crate::spending::Each;
+
+impl<C: Clock> Engine<C> {
+    /// What [`decide`](Self::decide) says, or what is to be waited for before it can be said: the
+    /// store has to be asked. Nothing is spent then. After waiting, [`decide`](Self::decide) says it.
+    /// Without a store there is nothing to wait for.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
+    /// let ruling = engine.try_decide(&Request::new("GET", "/")).expect("there is no store");
+    /// assert!(ruling.is_allowed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What to wait for.
+    pub fn try_decide(&self, request: &Request<'_>) -> Result<Ruling, Wait> {
+        self.try_rule(request, Intent::Spend)
+    }
+
+    /// [Decides](Self::decide), and waits for the store if it has to be asked: for as long as its
+    /// timeout, and no longer.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
+    /// assert!(engine.decide_waiting(&Request::new("GET", "/")).await.is_allowed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn decide_waiting(&self, request: &Request<'_>) -> Ruling {
+        match self.try_decide(request) {
+            Ok(ruling) => ruling,
+            Err(wait) => {
+                wait.fetch().await;
+                self.decide(request)
+            }
+        }
+    }
+
+    /// The same for [`peek`](Self::peek).
+    ///
+    /// # Errors
+    ///
+    /// What to wait for.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
+    /// assert!(engine.try_peek(&Request::new("GET", "/")).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn try_peek(&self, request: &Request<'_>) -> Result<Ruling, Wait> {
+        self.try_rule(request, Intent::Look)
+    }
+
+    /// What has to be waited for before these requests can be decided, in
+    /// [batches](Self::decide_batch) or [together](Self::decide_together): `None` if nothing has.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, Ruling};
+    /// async fn decide(engine: &Engine, requests: &[Request<'_>], each: impl FnMut(usize, Ruling)) {
+    ///     if let Some(wait) = engine.lacks(requests) {
+    ///         wait.fetch().await;
+    ///     }
+    ///     engine.decide_batch(requests, each);
+    /// }
+    /// ```
+    pub fn lacks(&self, requests: &[Request<'_>]) -> Option<Wait> {
+        let sharing = self.sharing.as_ref()?;
+        let active = self.active.load();
+        if !active.is_shared() {
+            return None;
+        }
+        let geo = active.geo().map(ArcSwap::load);
+        let mut lacks = Vec::new();
+        let mut planned: ByHash<u64> = ByHash::default();
+        let now = self.clock.now();
+        for request in requests {
+            let mut room = String::new();
+            let request = request.normal(&mut room);
+            let facts = Facts::new(active.rules(), &request, geo.as_ref().map(|geo| &***geo));
+            let mut all = AllMet::new();
+            self.meet(&active, &facts, &mut all);
+            let first = lacks.len();
+            for met in &all {
+                let (shared, purpose) = match (met.shared(&facts), met.shared_slots(&facts)) {
+                    (Some(shared), _) => (shared, Purpose::Spend),
+                    (None, Some((_, shared))) => (shared, Purpose::Permit),
+                    (None, None) => continue,
+                };
+                let sum = planned.entry(shared.owner).or_default();
+                *sum = sum.saturating_add(shared.cost);
+                let has = match purpose {
+                    Purpose::Permit => sharing.has_permits(shared.owner, *sum, now),
+                    _ => sharing.has(&Shared { cost: *sum, ..shared }, now),
+                };
+                if !has {
+                    lacks.push(Lack::new(&shared, name(met.rule, &facts), purpose));
+                }
+            }
+            if lacks.len() > first + 1 {
+                lacks[first..].iter_mut().for_each(|lack: &mut Lack| lack.is_alone = false);
+            }
+        }
+        (!lacks.is_empty()).then(|| Wait::new(sharing, lacks))
+    }
+
+    /// The usual case where limits are shared: there are only rates, and enough of all of them is lent
+    /// to this node. Whether that was it; otherwise nothing is spent.
+    #[inline]
+    pub(super) fn is_lent(
+        &self,
+        active: &Active,
+        all: &[Met<'_>],
+        facts: &Facts<'_>,
+        (intent, asking): (Intent, Asking),
+        said: &mut Said,
+    ) -> bool {
+        let Some(sharing) = &self.sharing else { return false };
+        if !active.shares_only_rates() || intent != Intent::Spend {
+            return false;
+        }
+        let now = self.clock.now();
+        let mut taken: Each<(Place, u8)> = Each::new();
+        for met in all {
+            let lent = met.shared(facts).map(|shared| sharing.take(&shared, now, asking));
+            match lent {
+                Some(Lent::Spent(decision, place, filling)) => {
+                    said.each.push(decision);
+                    taken.push((place, filling));
+                }
+                // It decides for itself alone.
+                Some(Lent::Short(denial)) if all.len() == 1 => {
+                    said.each.push(denial);
+                    said.denied = true;
+                }
+                _ => {
+                    for ((place, filling), met) in taken.into_iter().zip(all) {
+                        sharing.put_back(place, filling, met.spending.cost);
+                    }
+                    said.each.clear();
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn try_rule(&self, request: &Request<'_>, intent: Intent) -> Result<Ruling, Wait> {
+        let mut ruling = Ruling::new(self.active.load());
+        let (active, said) = ruling.parts();
+        if let Some(wait) = self.ask(active, request, (intent, Asking::Wait), said) {
+            return Err(wait);
+        }
+        if intent == Intent::Spend {
+            self.watch(active, request, said);
+        }
+        Ok(ruling)
+    }
+
+    /// How sharing is going, if the engine has a store.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, RuleSet};
+    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
+    /// assert!(engine.sharing().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn sharing(&self) -> Option<SharingStats> {
+        self.sharing.as_ref().map(|sharing| sharing.stats())
+    }
+
+    /// Whether the store is well, now and whenever that changes; `None` without a store.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, RuleSet};
+    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
+    /// assert!(engine.health().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn health(&self) -> Option<tokio::sync::watch::Receiver<Health>> {
+        self.sharing.as_ref().map(|sharing| sharing.health())
+    }
+}
+
+impl<'a> Met<'a> {
+    /// The limit, if it is shared. Those of rules about what is under way at once are
+    /// [elsewhere](Self::shared_slots).
+    #[inline]
+    pub(super) fn shared(&self, facts: &Facts<'_>) -> Option<Shared<'a>> {
+        let limit = self.counted.shared(self.rule, facts, self.spending.key)?;
+        Some(Shared {
+            limit,
+            owner: limit.owner(self.spending.key),
+            key: self.spending.key,
+            cost: self.spending.cost,
+        })
+    }
+
+    pub(super) fn shared_slots(&self, facts: &Facts<'_>) -> Option<(&'a Slots, Shared<'a>)> {
+        let slots = self.counted.slots(|| facts.tier())?;
+        let limit = slots.shared.as_ref()?;
+        let key = self.spending.key;
+        Some((slots, Shared { limit, owner: limit.owner(key), key, cost: 1 }))
+    }
+}
+
+impl Counted {
+    /// The shared limit of a request with this key, if the rule shares its limits.
+    #[inline]
+    pub(super) fn shared(
+        &self,
+        rule: &Rule,
+        facts: &Facts<'_>,
+        key: KeyHash,
+    ) -> Option<&Arc<SharedLimit>> {
+        if self.shared.is_empty() {
+            return None;
+        }
+        let number = match self.override_of(key) {
+            Some(number) => self.own + rule.limit_of(facts, Some(number)),
+            None if self.own == 1 => 0,
+            None => rule.limit_of(facts, None),
+        };
+        // Where there is no limit, there is nothing to share.
+        self.shared.get(number).filter(|shared| !shared.is_unlimited())
+    }
+}
+
+impl<C: Clock> Way<'_, '_, C> {
+    /// Takes a slot that is held here from those of all nodes as well. What is said if there is none.
+    pub(super) fn slot_of_all(
+        &mut self,
+        (of, at): (usize, usize),
+        here: Held,
+        out: u64,
+    ) -> Option<Decision> {
+        let (met, facts) = (&self.all[at], &self.together.facts[of]);
+        let (sharing, (_, shared)) = (self.engine.sharing.as_ref()?, met.shared_slots(facts)?);
+        match shared_slot(sharing, &shared, here, out, self.asking) {
+            SlotSaid::Held(held) => self.together.said[of].held.push(held),
+            SlotSaid::Denied(denied) => return Some(denied),
+            SlotSaid::Lacks => {
+                self.lacks.push(Lack::new(&shared, name(met.rule, facts), Purpose::Permit));
+            }
+        }
+        None
+    }
+
+    /// Asks the limits that are shared, whether their rules are enforced or not: what was spent in
+    /// vain is given back.
+    pub(super) fn shared_rates(&mut self, intent: Intent) {
+        let Some(sharing) = &self.engine.sharing else { return };
+        for at in 0..self.all.len() {
+            let (met, facts) = (self.all[at], &self.together.facts[self.together.of(at)]);
+            let Some(shared) = met.shared(facts).filter(|_| self.is_open(at)) else { continue };
+            let clock = &self.engine.clock;
+            let (now, name) = (clock.now(), || name(met.rule, facts));
+            let decision = match self.intent {
+                Intent::Spend => {
+                    sharing.spend(&shared, now, self.asking, clock, name).map(|(decision, back)| {
+                        self.spent.push((at, back));
+                        decision
+                    })
+                }
+                // Nobody waits to see what others would say to a request that is denied.
+                Intent::Look if intent == Intent::Spend => sharing.look(&shared, now, Asking::Now),
+                Intent::Look => sharing.look(&shared, now, self.asking),
+            };
+            match decision {
+                Some(decision) => self.decide(at, decision),
+                None => {
+                    let looks = self.intent == Intent::Look;
+                    let purpose = if looks { Purpose::Look } else { Purpose::Spend };
+                    self.lacks.push(Lack::new(&shared, name(), purpose));
+                }
+            }
+        }
+    }
+
+    /// If the request passes, what was spent of shared limits is; otherwise it is given back. If
+    /// something has to be waited for, the request is as if it had not been.
+    pub(super) fn settle(&mut self) -> Option<Wait> {
+        let sharing = self.engine.sharing.as_ref()?;
+        let is_denied = self.together.said.iter().any(|said| said.denied);
+        let lacks = std::mem::take(&mut self.lacks);
+        // Whoever only looks wants to know it all.
+        let waits = lacks.iter().any(|lack| !is_denied || lack.is_look());
+        for (at, back) in std::mem::take(&mut self.spent) {
+            let of = self.together.of(at);
+            let (met, facts) = (self.all[at], &self.together.facts[of]);
+            let Some(shared) = met.shared(facts) else { continue };
+            if waits || is_denied {
+                sharing.give_back(&shared, back, &self.engine.clock);
+            } else if met.rule.counts_outcomes() {
+                let later = LaterBack::new(&shared, name(met.rule, facts), back);
+                let reserved = Reserved { rule: met.number, spent: Spent::Shared(later) };
+                self.together.said[of].reserved.push(reserved);
+            }
+        }
+        if waits {
+            for said in self.together.said.iter_mut() {
+                said.held.clear();
+                said.reserved.clear();
+            }
+            return Some(Wait::new(sharing, lacks));
+        }
+        // Whoever is denied is told what is known here.
+        for at in 0..self.all.len() {
+            let (met, facts) = (self.all[at], &self.together.facts[self.together.of(at)]);
+            let Some(shared) = met.shared(facts).filter(|_| self.is_open(at)) else { continue };
+            if let Some(decision) = sharing.look(&shared, self.engine.clock.now(), Asking::Now) {
+                self.states[at] = State::Decided(decision);
+            }
+        }
+        None
+    }
+
+    pub(super) fn is_open(&self, at: usize) -> bool {
+        matches!(self.states[at], State::Open)
+    }
+}
+
+/// What a key is called in the store: its parts and their values. So rules that count by the same have
+/// the same, and others not.
+pub(super) fn name(rule: &Rule, facts: &Facts<'_>) -> Arc<[u8]> {
+    let mut text = String::new();
+    for part in rule.key() {
+        let comma = if text.is_empty() { "" } else { "," };
+        // A text takes whatever is written to it.
+        let _ = write!(text, "{comma}{part}=");
+        let begin = text.len();
+        let _ = write_part(rule, facts, part, &mut text);
+        // Nobody's value can look like that of another part.
+        if rule.key().len() > 1 && text[begin..].contains([',', '%']) {
+            let value = text.split_off(begin);
+            text.push_str(&value.replace('%', "%25").replace(',', "%2C"));
+        }
+    }
+    match text.is_empty() {
+        true => Arc::from(*b"all"),
+        false => text.into_bytes().into(),
+    }
+}
+
+/// A slot that is held: here, and if it is shared of those that were lent to this node.
+#[derive(Debug)]
+pub(super) struct HeldSlot {
+    _here: Held,
+    _lent: Option<LentPermit>,
+}
+
+impl From<Held> for HeldSlot {
+    fn from(held: Held) -> Self {
+        Self { _here: held, _lent: None }
+    }
+}
+
+/// What came of asking for a slot that is shared.
+pub(super) enum SlotSaid {
+    Held(HeldSlot),
+    Denied(Decision),
+    Lacks,
+}
+
+/// Takes a slot that is held here already from those that are lent as well.
+pub(super) fn shared_slot(
+    sharing: &Arc<Sharing>,
+    shared: &Shared<'_>,
+    here: Held,
+    out: u64,
+    asking: Asking,
+) -> SlotSaid {
+    match sharing.permit(shared, out.saturating_sub(1), asking) {
+        Some(Ok(lent)) => SlotSaid::Held(HeldSlot { _here: here, _lent: lent }),
+        Some(Err(denial)) => SlotSaid::Denied(denial),
+        None => SlotSaid::Lacks,
+    }
+}

@@ -1,0 +1,338 @@
+//! Asking the store for what requests lack.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use tokio::sync::futures::OwnedNotified;
+use tokio::time::timeout;
+use tollgate_core::Tick;
+use tollgate_core::lease::{Borrower, Exchange, Grant, Spend};
+use tollgate_local::{Lent, Place, Taken};
+use tollgate_store::{Ask, Store as _, StoreError};
+
+use crate::sharing::breaker::Change;
+use crate::sharing::health::{Health, add};
+use crate::sharing::spend::{Lack, Purpose};
+use crate::sharing::steward::heal;
+use crate::sharing::told::{KEPT, Said, Told};
+use crate::sharing::{About, Call, Loan, Sharing};
+
+/// What a request lacks before it can be decided: budget that only the store has. Wait until it is
+/// [fetched](Self::fetch), then ask again.
+///
+/// ```
+/// # use tollgate::{Engine, Request, Ruling};
+/// async fn decide(engine: &Engine, request: &Request<'_>) -> Ruling {
+///     loop {
+///         match engine.try_decide(request) {
+///             Ok(ruling) => return ruling,
+///             Err(wait) => wait.fetch().await,
+///         }
+///     }
+/// }
+/// ```
+#[must_use = "nothing is asked until it is fetched"]
+pub struct Wait {
+    sharing: Arc<Sharing>,
+    lacks: Vec<Lack>,
+}
+
+impl fmt::Debug for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wait").field("lacks", &self.lacks.len()).finish_non_exhaustive()
+    }
+}
+
+impl Wait {
+    pub(crate) fn new(sharing: &Arc<Sharing>, lacks: Vec<Lack>) -> Self {
+        Self { sharing: Arc::clone(sharing), lacks }
+    }
+
+    /// Asks the store, and ends when it has answered, or after the timeout of the engine. Either way
+    /// the request can be decided then.
+    ///
+    /// ```
+    /// # use tollgate::Wait;
+    /// async fn fetch(wait: Wait) {
+    ///     wait.fetch().await;
+    /// }
+    /// ```
+    pub async fn fetch(self) {
+        self.sharing.fetch(self.lacks).await;
+    }
+}
+
+/// A question, and what becomes of its answer.
+struct Question {
+    lack: Lack,
+    ask: Ask,
+    /// Whose borrower asks.
+    place: Option<Place>,
+    /// Whether the answer is for the request alone.
+    is_told: bool,
+}
+
+/// What is asked about a lack.
+enum Plan {
+    Ask(Question),
+    /// Somebody else's answer is awaited.
+    After(Lack, OwnedNotified),
+    /// There is something here by now.
+    Nothing,
+}
+
+impl Plan {
+    /// The store decides, and nothing is lent.
+    fn once(lack: Lack, cost: u64) -> Self {
+        let ask = lack.about.ask(Exchange::once(cost));
+        Self::Ask(Question { lack, ask, place: None, is_told: true })
+    }
+}
+
+impl Sharing {
+    async fn fetch(&self, lacks: Vec<Lack>) {
+        let (mut questions, mut others) = (Vec::with_capacity(lacks.len()), Vec::new());
+        let sent = self.now();
+        for lack in lacks {
+            match self.plan(lack, sent) {
+                Plan::Ask(question) => questions.push(question),
+                Plan::After(lack, answered) => others.push((lack, answered)),
+                Plan::Nothing => {}
+            }
+        }
+        self.ask(questions).await;
+        self.fetch_after_others(others, sent).await;
+    }
+
+    /// Waits for answers to others. Who still lacks something then asks for himself, once: all in the
+    /// time that one question has.
+    async fn fetch_after_others(&self, others: Vec<(Lack, OwnedNotified)>, sent: Tick) {
+        let left = || self.config.timeout.saturating_sub(self.now().since(sent));
+        let mut questions = Vec::new();
+        for (lack, answered) in others {
+            let is_answered = timeout(left(), answered).await.is_ok();
+            let now = self.now();
+            let taken = self.purses.look(lack.about.owner, now, lack.cost);
+            match (is_answered, lack.purpose) {
+                (false, _) => self.fail(lack),
+                (true, Purpose::Spend)
+                    if lack.is_alone && matches!(taken, Taken::Locked(_) | Taken::Unknown) =>
+                {
+                    let ask = lack.about.ask(Exchange::once(lack.cost));
+                    questions.push(Question { lack, ask, place: None, is_told: true });
+                }
+                (true, _) => {}
+            }
+        }
+        self.ask(questions).await;
+    }
+
+    async fn ask(&self, questions: Vec<Question>) {
+        if questions.is_empty() {
+            return;
+        }
+        let asks: Vec<Ask> = questions.iter().map(|question| question.ask.clone()).collect();
+        let answers = self.exchange(&asks, self.now()).await;
+        let now = self.now();
+        for (question, answer) in questions.into_iter().zip(answers) {
+            self.answered(question, answer, now);
+        }
+    }
+
+    /// What to ask about something that a request lacks.
+    fn plan(&self, lack: Lack, now: Tick) -> Plan {
+        let is_permit = lack.purpose == Purpose::Permit;
+        let Some(mut lent) = self.borrowing(&lack, now) else {
+            return match lack.purpose {
+                // They are lent or not had at all.
+                Purpose::Permit => Plan::Nothing,
+                Purpose::Spend => {
+                    let cost = lack.cost;
+                    Plan::once(lack, cost)
+                }
+                Purpose::Look => Plan::once(lack, 0),
+            };
+        };
+        lent.beside_mut().asked = now;
+        if !lack.is_alone && lent.borrower().tokens(now) >= lack.cost {
+            return Plan::Nothing;
+        }
+        match lent.borrower().spend(now, lack.cost) {
+            Spend::Taken(receipt) if is_permit => {
+                lent.borrower().finish(now, receipt);
+                Plan::Nothing
+            }
+            Spend::Taken(receipt) => {
+                drop(lent);
+                self.tell(lack.about, lack.cost, Said::Decided(receipt.decision(), None), now);
+                Plan::Nothing
+            }
+            Spend::Short(denial) => {
+                drop(lent);
+                if lack.is_alone && !is_permit {
+                    self.tell(lack.about, lack.cost, Said::Decided(denial, None), now);
+                }
+                Plan::Nothing
+            }
+            Spend::Ask => self.plan_to_ask(lack, lent, now),
+        }
+    }
+
+    /// The borrower of a key, if it has one, or is to have one; `None` if the store decides.
+    fn borrowing(&self, lack: &Lack, now: Tick) -> Option<Lent<'_, Loan>> {
+        let limit = &lack.about.limit;
+        if limit.is_strict || lack.purpose == Purpose::Look {
+            return None;
+        }
+        let terms = limit.budget.terms()?;
+        if let Some(known) = self.purses.known(lack.about.owner, now) {
+            return Some(known);
+        }
+        // Permits are nowhere but here and in the store. What is needed together with something else
+        // has to be here, to be spent or not.
+        let wants = lack.purpose == Purpose::Permit
+            || !lack.is_alone
+            || self.lately.came(lack.about.owner, now, terms.hold());
+        let new = || (Borrower::new(self.newborn(), terms), Loan::new(lack.about.clone()));
+        wants.then(|| self.purses.open(lack.about.owner, now, new)).flatten()
+    }
+
+    fn plan_to_ask(&self, lack: Lack, mut lent: Lent<'_, Loan>, now: Tick) -> Plan {
+        let is_permit = lack.purpose == Purpose::Permit;
+        let (place, is_told) = (lent.place(), lack.is_alone && !is_permit);
+        let exchange = match lack.is_alone || is_permit {
+            true => lent.borrower().ask(now, lack.cost),
+            false => lent.borrower().exchange(now),
+        };
+        let Some(exchange) = exchange else {
+            // The borrower's own question is under way, and brings what others need as well; only the
+            // very first knows nothing of them.
+            let is_first = lent.borrower().seen().is_none();
+            let answered = Arc::clone(&lent.beside().answered).notified_owned();
+            drop(lent);
+            let cost = lack.cost;
+            return match is_told && is_first {
+                true => Plan::once(lack, cost),
+                false => Plan::After(lack, answered),
+            };
+        };
+        self.note(&mut lent, &exchange, now);
+        drop(lent);
+        // If no answer comes, or nobody is left to hear it, it is asked for again.
+        self.call(Call::Look(place));
+        let ask = lack.about.ask(exchange);
+        Plan::Ask(Question { lack, ask, place: Some(place), is_told })
+    }
+
+    /// Asks the store, and keeps count of how it does.
+    pub(super) async fn exchange(
+        &self,
+        asks: &[Ask],
+        sent: Tick,
+    ) -> Vec<Result<Grant, StoreError>> {
+        add(&self.counts.exchanges, asks.len() as u64);
+        let after = self.config.timeout;
+        let answers = match timeout(after, self.store.exchange(asks)).await {
+            Ok(answers) => answers,
+            Err(_) => asks.iter().map(|_| Err(StoreError::Timeout { after })).collect(),
+        };
+        let took = self.now().since(sent);
+        let failure = answers.iter().find_map(|answer| match answer {
+            Err(error) if !error.is_about_key() => Some(error.to_string()),
+            _ => None,
+        });
+        let failed = answers.iter().filter(|answer| answer.is_err()).count();
+        add(&self.counts.failures, failed as u64);
+        let late = || format!("the store took {took:?} to answer, of at most {after:?}");
+        let reason = failure.or_else(|| (took > after / 2).then(late));
+        self.took_note(reason);
+        answers
+    }
+
+    /// Whether the store fails is weighed.
+    pub(super) fn took_note(&self, failure: Option<String>) {
+        if self.breaker.asked(failure.is_none()) == Change::Opened {
+            add(&self.counts.times_degraded, 1);
+            let reason = failure.unwrap_or_default();
+            self.health.send_replace(Health::Degraded { reason });
+            self.runtime.spawn(heal(Weak::clone(&self.this)));
+        }
+    }
+
+    fn answered(&self, question: Question, answer: Result<Grant, StoreError>, now: Tick) {
+        let Question { lack, ask, place, is_told } = question;
+        match answer {
+            Ok(grant) => {
+                if let Some(place) = place {
+                    self.answer(place, &lack.about, &grant, now);
+                }
+                let is_spent = lack.cost > 0 && grant.decision.is_allowed();
+                if is_told && is_spent {
+                    lack.about.limit.note(&lack.about, lack.cost, now);
+                }
+                let said = match lack.purpose {
+                    Purpose::Look => Said::Seen(grant.decision),
+                    _ => Said::Decided(grant.decision, Some(grant.at)),
+                };
+                if is_told {
+                    self.tell(lack.about, lack.cost, said, now);
+                }
+            }
+            Err(_) => {
+                // Its rule decides. The store is not to decide it once more when it is back.
+                if let Some(mut lent) = place.and_then(|place| self.purses.lock(place, now))
+                    && lent.beside().about.owner == lack.about.owner
+                {
+                    lent.borrower().abandon(ask.exchange().sequence);
+                }
+                self.fail(lack);
+            }
+        }
+    }
+
+    /// An answer to a borrower.
+    pub(super) fn answer(&self, place: Place, about: &About, grant: &Grant, now: Tick) {
+        let Some(mut lent) = self.purses.lock(place, now) else { return };
+        if lent.beside().about.owner != about.owner {
+            return;
+        }
+        lent.borrower().answer(now, grant);
+        let answered = Arc::clone(&lent.beside().answered);
+        drop(lent);
+        answered.notify_waiters();
+        self.call(Call::Look(place));
+    }
+
+    /// Takes note of what this node has let pass, from what a borrower tells the store.
+    pub(super) fn note(&self, lent: &mut Lent<'_, Loan>, told: &Exchange, now: Tick) {
+        let loan = lent.beside_mut();
+        // Another lease counts from nothing.
+        let spent = told.used.checked_sub(loan.noted).unwrap_or(told.used);
+        loan.noted = told.used;
+        let about = loan.about.clone();
+        about.limit.note(&about, spent, now);
+    }
+
+    fn fail(&self, lack: Lack) {
+        self.tell(lack.about, lack.cost, Said::Failed, self.now());
+    }
+
+    fn tell(&self, about: About, cost: u64, said: Said, now: Tick) {
+        let (owner, until) = (about.owner, now.after(KEPT));
+        if let Err(told) = self.told.put(owner, Told { cost, said, about, until }) {
+            self.undo(told.about, told.cost, &told.said);
+        }
+    }
+}
+
+impl About {
+    pub(super) fn ask(&self, exchange: Exchange) -> Ask {
+        Ask::new(Arc::clone(&self.limit.budget), &self.name, exchange)
+    }
+}
+
+impl Loan {
+    fn new(about: About) -> Self {
+        Self { about, noted: 0, asked: Tick::ZERO, answered: Arc::default() }
+    }
+}

@@ -1,0 +1,153 @@
+//! One limit of one rule, as it is shared.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::{Decision, Limit, Tick};
+use tollgate_local::{Counters, KeyHash, Seed};
+use tollgate_rules::{Consistency, OnStoreFailure, Rule};
+use tollgate_store::Budget;
+
+use crate::sharing::spend::seen_for;
+use crate::sharing::{About, Sharing};
+
+/// What a rule shares of one of its limits.
+#[derive(Debug)]
+pub(crate) struct SharedLimit {
+    pub(super) budget: Arc<Budget>,
+    /// Keeps its keys apart from those of others.
+    salt: KeyHash,
+    seed: Seed,
+    /// Whether the store decides every request.
+    pub(super) is_strict: bool,
+    consistency: Consistency,
+    pub(super) policy: OnStoreFailure,
+    /// What this node has let pass lately, and lets pass while the store is gone: in shares of the
+    /// limit, of which it has less than all. Nothing for permits.
+    pub(super) own: Option<Arc<Counters>>,
+    /// What a request costs of that, for each of its own cost, in hundredths.
+    pub(super) own_cost: u64,
+    /// The most that can be had at once.
+    pub(super) capacity: u64,
+    /// For permits, how many a node gives out by itself.
+    pub(super) own_permits: u64,
+}
+
+impl SharedLimit {
+    /// The limit of a rule in a namespace, with the counters of this node alone.
+    pub(crate) fn new(
+        sharing: &Sharing,
+        namespace: &str,
+        rule: &Rule,
+        limit: &Limit,
+        own: &Arc<Counters>,
+        (seed, salt): (&Seed, KeyHash),
+    ) -> Self {
+        let name = name(namespace, rule);
+        let budget = Budget::new(&name, limit, sharing.config().round_trip, sharing.wall());
+        let capacity = limit.capacity().unwrap_or(u64::MAX);
+        Self {
+            own: Some(Arc::clone(own)),
+            ..Self::of(sharing, rule, budget, capacity, (seed, salt))
+        }
+    }
+
+    /// Permits of a rule.
+    pub(crate) fn of_permits(
+        sharing: &Sharing,
+        namespace: &str,
+        rule: &Rule,
+        most: NonZeroU32,
+        (seed, salt): (&Seed, KeyHash),
+    ) -> Self {
+        let (name, round_trip) = (name(namespace, rule), sharing.config().round_trip);
+        let budget = Budget::of_permits(&name, most, round_trip, sharing.wall());
+        Self::of(sharing, rule, budget, most.get().into(), (seed, salt))
+    }
+
+    fn of(
+        sharing: &Sharing,
+        rule: &Rule,
+        budget: Budget,
+        capacity: u64,
+        (seed, salt): (&Seed, KeyHash),
+    ) -> Self {
+        let share = match rule.on_store_failure() {
+            OnStoreFailure::Local { share: Some(share) } => share,
+            _ => sharing.config().share,
+        };
+        let share = u64::from(share.clamp(1, 100));
+        Self {
+            // What may have to be given back much later has to be where it came from.
+            is_strict: rule.consistency() == Consistency::Strict
+                || rule.counts_outcomes()
+                || budget.terms().is_none(),
+            consistency: rule.consistency(),
+            budget: Arc::new(budget),
+            salt,
+            seed: seed.clone(),
+            policy: rule.on_store_failure(),
+            own: None,
+            own_cost: 10_000u64.div_ceil(share),
+            capacity,
+            // More than there are is no harm.
+            own_permits: (capacity.saturating_mul(share) / 100).max(1),
+        }
+    }
+
+    /// Under which a key of the rule is known here.
+    #[inline]
+    pub(crate) fn owner(&self, key: KeyHash) -> KeyHash {
+        self.seed.both(self.salt, key)
+    }
+
+    /// Whether everything passes.
+    pub(crate) const fn is_unlimited(&self) -> bool {
+        self.capacity == u64::MAX
+    }
+
+    /// Whether it was made for such a rule and limit.
+    pub(crate) fn is_of(&self, rule: &Rule) -> bool {
+        self.policy == rule.on_store_failure() && self.consistency == rule.consistency()
+    }
+
+    /// How long a lease lasts.
+    pub(super) fn hold(&self) -> Duration {
+        self.budget.terms().map_or(Duration::ZERO, |terms| terms.hold())
+    }
+
+    /// Takes note of what this node has let pass, in case it has to go on alone.
+    pub(super) fn note(&self, about: &About, spent: u64, now: Tick) {
+        let Some(own) = self.own.as_ref().filter(|_| spent > 0) else { return };
+        let left = own.peek(about.key, 0, now).remaining();
+        let _ = own.check_at(about.key, self.shares_of(spent).min(left), now);
+    }
+
+    /// What is left of the limit after what this node alone let pass lately; not of permits.
+    pub(crate) fn passed_here(&self, key: KeyHash, cost: u64, now: Tick) -> Option<Decision> {
+        let said = self.own.as_ref()?.peek(key, 0, now);
+        let spent = said.limit().saturating_sub(said.remaining());
+        let left = said.limit() - spent.div_ceil((self.own_cost / 100).max(1));
+        Some(seen_for(Decision::allow(said.limit(), left, said.reset_after()), cost))
+    }
+
+    /// What a request of that cost takes from what this node has for itself. However small that is,
+    /// what could pass at all can pass.
+    pub(super) fn cost_here(&self, cost: u64) -> u64 {
+        self.shares_of(cost).min(self.capacity.max(cost))
+    }
+
+    fn shares_of(&self, cost: u64) -> u64 {
+        let shares = u128::from(cost) * u128::from(self.own_cost) / 100;
+        u64::try_from(shares).unwrap_or(u64::MAX)
+    }
+}
+
+/// What a rule is called in the store.
+fn name(namespace: &str, rule: &Rule) -> String {
+    match namespace {
+        "" => rule.name().to_owned(),
+        namespace => format!("{namespace}/{}", rule.name()),
+    }
+}

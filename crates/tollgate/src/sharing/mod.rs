@@ -1,0 +1,219 @@
+//! Limits that nodes share: what a node asks its store, and what it does when the store is gone.
+//!
+//! ```text
+//!   decide ----- purse ............ a key that is lent to: no lock, no network
+//!      |  lacks
+//!      v
+//!   Wait ------- fetch ............ asks the store, for as long as its timeout; the answer is told
+//!      |                            to whichever request of that key is decided next
+//!      v
+//!   decide ----- told / policy .... what the store said, or what the rule wants if it said nothing
+//!
+//!   Steward .... renews what is lent, gives back what is idle, frees places of keys that went cold,
+//!                looks whether a store that failed is well again
+//! ```
+//!
+//! **Cold keys ask, hot keys borrow.** A key that comes for the first time in a while is decided by
+//! the store. One that comes again within the time of a lease gets a place among the purses, and its
+//! borrower asks for as much as it is likely to need: see [`tollgate_core::lease`].
+//!
+//! **Failure.** A [`Breaker`] leaves a store alone that fails or is late, and what is lent is spent
+//! until it ends. Then rules do as they say. What they let pass meanwhile is written down ([`Debts`]),
+//! and paid before the store is asked again: so nobody gets a burst for it.
+
+mod breaker;
+mod debts;
+mod fetch;
+mod glance;
+mod health;
+mod limit;
+mod spend;
+mod steward;
+mod told;
+
+pub use fetch::Wait;
+pub(crate) use glance::Glance;
+pub use health::{Health, SharingStats};
+pub(crate) use limit::SharedLimit;
+pub(crate) use spend::{Asking, Back, Lack, LaterBack, Lent, LentPermit, Purpose, Shared};
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, mpsc, watch};
+use tollgate_core::lease::Node;
+use tollgate_core::{Tick, Wall};
+use tollgate_local::{KeyHash, Lately, Place, Purses, Seed, Timer};
+use tollgate_store::{AnyStore, Store};
+
+use breaker::Breaker;
+use debts::Debts;
+use health::Counts;
+use steward::Steward;
+use told::ToldAnswers;
+
+/// How an engine shares its limits with others.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::SharingConfig;
+/// let config = SharingConfig { share: 20, ..SharingConfig::default() };
+/// assert_eq!(config.timeout, Duration::from_millis(50));
+/// ```
+#[derive(Clone, Debug)]
+pub struct SharingConfig {
+    /// How long a request waits for the store, before its rule decides what happens: 50 ms.
+    pub timeout: Duration,
+    /// How far away the store is taken to be: 5 ms. All nodes that share a limit say the same.
+    pub round_trip: Duration,
+    /// What part of a limit a node lets pass by itself while the store is gone, in per cent, for
+    /// rules whose policy is `local`: 50.
+    pub share: u8,
+    /// How many keys can be lent to at once: 65,536.
+    pub keys: usize,
+}
+
+impl Default for SharingConfig {
+    fn default() -> Self {
+        let (timeout, round_trip) = (Duration::from_millis(50), Duration::from_millis(5));
+        Self { timeout, round_trip, share: 50, keys: 65_536 }
+    }
+}
+
+/// What all rules of an engine share their limits through.
+pub(crate) struct Sharing {
+    store: AnyStore,
+    config: SharingConfig,
+    clock: Box<dyn Timer>,
+    node: Node,
+    purses: Purses<Loan>,
+    lately: Lately,
+    told: ToldAnswers<About>,
+    breaker: Breaker,
+    debts: Debts,
+    counts: Counts,
+    health: watch::Sender<Health>,
+    calls: mpsc::Sender<Call>,
+    runtime: Handle,
+    this: Weak<Self>,
+    /// How many borrowers there were: each is a life of its own to the store.
+    lives: AtomicU64,
+}
+
+/// What belongs to the purse of a key.
+#[derive(Debug)]
+pub(crate) struct Loan {
+    about: About,
+    /// What of the lease was already noted as spent by this node.
+    noted: u64,
+    /// When somebody last asked the borrower.
+    asked: Tick,
+    /// Somebody waits for an answer to the borrower.
+    answered: Arc<Notify>,
+}
+
+/// A key of a shared limit.
+#[derive(Clone, Debug)]
+pub(crate) struct About {
+    limit: Arc<SharedLimit>,
+    /// Under which it is known here, to the counters of this node alone, and in the store.
+    owner: KeyHash,
+    key: KeyHash,
+    name: Arc<[u8]>,
+}
+
+/// What the steward is told.
+#[derive(Debug)]
+enum Call {
+    /// Something is due at this place, or will be.
+    Look(Place),
+    /// What the store spent then for nothing.
+    Undo { about: About, cost: u64, at: Wall },
+}
+
+/// Calls that the steward has not heard yet. It hears them within a moment, and whoever calls when
+/// there are more is not heard: what is lent is then renewed when its time comes, and what would be
+/// undone stays spent.
+const MOST_CALLS: usize = 1 << 17;
+
+impl Sharing {
+    /// Begins to share. A task of the runtime from which this is called looks after it, and ends with
+    /// it.
+    pub(crate) fn begin(
+        store: impl Store,
+        config: SharingConfig,
+        clock: impl Timer,
+    ) -> Option<Arc<Self>> {
+        let runtime = Handle::try_current().ok()?;
+        let (calls, called) = mpsc::channel(MOST_CALLS);
+        let incarnation = clock.wall().as_unix_nanos();
+        let sharing = Arc::new_cyclic(|this| Self {
+            store: AnyStore::new(store),
+            purses: Purses::new(config.keys),
+            lately: Lately::new(config.keys),
+            config,
+            clock: Box::new(clock),
+            node: Node { number: Seed::random().number(0).part_of(1 << 32) as u64, incarnation },
+            told: ToldAnswers::default(),
+            breaker: Breaker::default(),
+            debts: Debts::default(),
+            counts: Counts::default(),
+            health: watch::Sender::new(Health::default()),
+            calls,
+            runtime: runtime.clone(),
+            lives: AtomicU64::new(0),
+            this: Weak::clone(this),
+        });
+        let steward = Steward::new(Arc::downgrade(&sharing), called);
+        runtime.spawn(steward.run());
+        Some(sharing)
+    }
+
+    pub(crate) const fn config(&self) -> &SharingConfig {
+        &self.config
+    }
+
+    pub(crate) fn now(&self) -> Tick {
+        self.clock.now()
+    }
+
+    pub(crate) fn wall(&self) -> Wall {
+        self.clock.wall()
+    }
+
+    pub(crate) fn stats(&self) -> SharingStats {
+        let (spent, denied) = self.purses.counts();
+        let stats = self.counts.told(self.purses.places().count(), self.breaker.is_open());
+        SharingStats { lent: stats.lent + spent, short: stats.short + denied, ..stats }
+    }
+
+    pub(crate) fn health(&self) -> watch::Receiver<Health> {
+        self.health.subscribe()
+    }
+
+    /// Gives back what was spent some time ago, by a request of which nothing else is known.
+    pub(crate) fn refund(&self, shared: &Shared<'_>, name: Arc<[u8]>) {
+        let (about, cost, at) = (shared.about(name), shared.cost, self.wall());
+        self.call(Call::Undo { about, cost, at });
+    }
+
+    /// This node, in a life that it never had before: a new borrower counts its exchanges from one.
+    fn newborn(&self) -> Node {
+        // Only that no two are the same matters.
+        let life = self.lives.fetch_add(1, Ordering::Relaxed);
+        Node { incarnation: self.node.incarnation.wrapping_add(life), ..self.node }
+    }
+
+    fn call(&self, call: Call) {
+        let _ = self.calls.try_send(call);
+    }
+}
+
+impl fmt::Debug for Sharing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sharing").field("config", &self.config).finish_non_exhaustive()
+    }
+}

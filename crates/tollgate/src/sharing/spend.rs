@@ -1,0 +1,437 @@
+//! What a shared limit says to a request, without waiting.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::lease::{Receipt, Spend};
+use tollgate_core::{Decision, Retry, Tick};
+use tollgate_local::{Clock, KeyHash, Place, Taken};
+use tollgate_rules::OnStoreFailure;
+
+use crate::sharing::health::add;
+use crate::sharing::limit::SharedLimit;
+use crate::sharing::told::{Said, Told};
+use crate::sharing::{About, Call, Sharing};
+
+/// A key of a shared limit that a request meets.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared<'a> {
+    pub(crate) limit: &'a Arc<SharedLimit>,
+    /// Under which the key is known here.
+    pub(crate) owner: KeyHash,
+    /// Under which it is known to the counters of this node alone.
+    pub(crate) key: KeyHash,
+    pub(crate) cost: u64,
+}
+
+impl Shared<'_> {
+    pub(super) fn about(&self, name: Arc<[u8]>) -> About {
+        About { limit: Arc::clone(self.limit), owner: self.owner, key: self.key, name }
+    }
+}
+
+/// Whether a request can wait for the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// It says what it lacks, and comes again.
+    Wait,
+    /// It is decided with what is here.
+    Now,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Spend,
+    Look,
+    Permit,
+}
+
+/// What a key is told by what is lent to it.
+pub(crate) enum Lent {
+    Spent(Decision, Place, u8),
+    /// There is too little here, and was too little in the store a moment ago.
+    Short(Decision),
+    /// Somebody else has to be asked.
+    Not,
+}
+
+impl Lent {
+    /// What is said, and how to give back what was spent; `None` if somebody else says it.
+    fn said(self) -> Option<(Decision, Back)> {
+        match self {
+            Self::Spent(decision, place, filling) => Some((decision, Back::Purse(place, filling))),
+            Self::Short(denial) => Some((denial, Back::Nothing)),
+            Self::Not => None,
+        }
+    }
+}
+
+/// How to give back what was spent.
+#[derive(Debug)]
+pub(crate) enum Back {
+    /// Nothing was.
+    Nothing,
+    Purse(Place, u8),
+    Told(Box<Told<About>>),
+    /// By this node alone, at this time.
+    Own(Tick),
+    /// By this node, without counting.
+    Uncounted,
+}
+
+/// What a request lacks: something that only the store can say.
+#[derive(Debug)]
+pub(crate) struct Lack {
+    pub(super) about: About,
+    pub(super) cost: u64,
+    pub(super) purpose: Purpose,
+    /// Whether the request lacks nothing else, so that the store can decide it at once.
+    pub(crate) is_alone: bool,
+}
+
+impl Lack {
+    /// Whether somebody only wants to know.
+    pub(crate) fn is_look(&self) -> bool {
+        self.purpose == Purpose::Look
+    }
+
+    pub(crate) fn new(shared: &Shared<'_>, name: Arc<[u8]>, purpose: Purpose) -> Self {
+        Self { about: shared.about(name), cost: shared.cost, purpose, is_alone: true }
+    }
+}
+
+impl Sharing {
+    /// Spends from what is lent to the key, if it is enough, and no answer waits for it.
+    #[inline]
+    pub(crate) fn take(&self, shared: &Shared<'_>, now: Tick, asking: Asking) -> Lent {
+        // What the store has spent for a request is not left lying, also if there is more here now.
+        // Answers are for those who have waited.
+        match asking == Asking::Now && self.told.may_have(shared.owner) {
+            true => Lent::Not,
+            false => self.take_lent(shared, now),
+        }
+    }
+
+    /// The same, whatever waits.
+    #[inline]
+    fn take_lent(&self, shared: &Shared<'_>, now: Tick) -> Lent {
+        if shared.limit.is_strict {
+            return Lent::Not;
+        }
+        match self.purses.take(shared.owner, now, shared.cost) {
+            Taken::Spent { decision, is_low, place, filling } => {
+                if is_low {
+                    self.call(Call::Look(place));
+                }
+                Lent::Spent(decision, place, filling)
+            }
+            Taken::Short(denial) => Lent::Short(denial),
+            Taken::Locked(_) | Taken::Unknown => Lent::Not,
+        }
+    }
+
+    /// Puts back what was just taken.
+    pub(crate) fn put_back(&self, place: Place, filling: u8, cost: u64) {
+        self.purses.put_back(place, filling, cost);
+    }
+
+    /// Spends, if that can be decided here. `None` if the store has to be asked first. `name` is what
+    /// the key is called in the store.
+    #[inline]
+    pub(crate) fn spend(
+        &self,
+        shared: &Shared<'_>,
+        now: Tick,
+        asking: Asking,
+        clock: &impl Clock,
+        name: impl FnOnce() -> Arc<[u8]>,
+    ) -> Option<(Decision, Back)> {
+        let said = self.take(shared, now, asking).said();
+        said.or_else(|| self.spend_told(shared, now, asking, clock, name))
+    }
+
+    #[inline(never)]
+    fn spend_told(
+        &self,
+        shared: &Shared<'_>,
+        now: Tick,
+        asking: Asking,
+        clock: &impl Clock,
+        name: impl FnOnce() -> Arc<[u8]>,
+    ) -> Option<(Decision, Back)> {
+        let told = match asking {
+            Asking::Now => self.told.take(shared.owner, shared.cost, false, now),
+            Asking::Wait => None,
+        };
+        match told {
+            Some(told) => match told.said {
+                Said::Decided(decision, at) => {
+                    match (at, decision.is_allowed()) {
+                        (Some(_), _) => add(&self.counts.asked, 1),
+                        // The borrower could say it by itself.
+                        (None, true) => add(&self.counts.lent, 1),
+                        (None, false) => add(&self.counts.short, 1),
+                    }
+                    let back = match decision.is_allowed() {
+                        true => Back::Told(Box::new(told)),
+                        false => Back::Nothing,
+                    };
+                    return Some((decision, back));
+                }
+                Said::Failed | Said::Seen(_) => {}
+            },
+            None => {
+                // Somebody else's answer may have been in the way.
+                if let Some(said) = self.take_lent(shared, now).said() {
+                    return Some(said);
+                }
+                if self.breaker.is_open() {
+                    return Some(self.spend_alone(shared, now, clock, name));
+                }
+                if asking == Asking::Wait {
+                    return None;
+                }
+                add(&self.counts.short, 1);
+                let denial = Decision::deny(shared.limit.capacity, 0, SOON, Retry::After(SOON));
+                return Some((denial, Back::Nothing));
+            }
+        }
+        Some(self.spend_alone(shared, now, clock, name))
+    }
+
+    /// What the rule does while the store is gone.
+    fn spend_alone(
+        &self,
+        shared: &Shared<'_>,
+        now: Tick,
+        clock: &impl Clock,
+        name: impl FnOnce() -> Arc<[u8]>,
+    ) -> (Decision, Back) {
+        add(&self.counts.degraded, 1);
+        let Shared { limit, owner, key, cost } = *shared;
+        let (decision, back) = match (limit.policy, &limit.own) {
+            (OnStoreFailure::Deny, _) => return (limit.denial_alone(), Back::Nothing),
+            (OnStoreFailure::Local { .. }, Some(own)) => {
+                let mut now = now;
+                let decision = own.check_with(key, limit.cost_here(cost), clock, &mut now);
+                if !decision.is_allowed() {
+                    return (limit.said_alone(decision), Back::Nothing);
+                }
+                (limit.said_alone(decision), Back::Own(now))
+            }
+            (OnStoreFailure::Allow | OnStoreFailure::Local { .. }, _) => {
+                (Decision::allow(limit.capacity, limit.capacity, Duration::ZERO), Back::Uncounted)
+            }
+        };
+        if !self.debts.add(owner, cost, || shared.about(name())) {
+            add(&self.counts.unpaid, cost);
+        }
+        (decision, back)
+    }
+
+    /// What would be said, if that is known here.
+    pub(crate) fn look(&self, shared: &Shared<'_>, now: Tick, asking: Asking) -> Option<Decision> {
+        let Shared { limit, owner, key, cost } = *shared;
+        if !limit.is_strict {
+            match self.purses.look(owner, now, cost) {
+                Taken::Spent { decision, .. } | Taken::Short(decision) => return Some(decision),
+                Taken::Locked(_) | Taken::Unknown => {}
+            }
+        }
+        match self.told.take(owner, cost, true, now).map(|told| told.said) {
+            Some(Said::Seen(seen) | Said::Decided(seen, _)) => return Some(seen_for(seen, cost)),
+            Some(Said::Failed) => {}
+            None if self.breaker.is_open() => {}
+            None => {
+                let whole = Decision::allow(limit.capacity, limit.capacity, Duration::ZERO);
+                return (asking == Asking::Now).then_some(whole);
+            }
+        }
+        Some(match (limit.policy, &limit.own) {
+            (OnStoreFailure::Deny, _) => limit.denial_alone(),
+            (OnStoreFailure::Local { .. }, Some(own)) => {
+                limit.said_alone(own.peek(key, limit.cost_here(cost), now))
+            }
+            _ => Decision::allow(limit.capacity, limit.capacity, Duration::ZERO),
+        })
+    }
+
+    /// Whether a request could be decided without asking the store, if as much is spent before.
+    pub(crate) fn has(&self, shared: &Shared<'_>, now: Tick) -> bool {
+        let taken = match shared.limit.is_strict {
+            true => Taken::Unknown,
+            false => self.purses.look(shared.owner, now, shared.cost),
+        };
+        matches!(taken, Taken::Spent { .. } | Taken::Short(_)) || self.breaker.is_open()
+    }
+
+    /// Whether so many permits are here, or are known not to be had.
+    pub(crate) fn has_permits(&self, owner: KeyHash, count: u64, now: Tick) -> bool {
+        let known = self.purses.known(owner, now);
+        let has = known.is_some_and(|mut lent| {
+            let borrower = lent.borrower();
+            borrower.tokens(now) >= count || now < borrower.short_until()
+        });
+        has || self.breaker.is_open()
+    }
+
+    /// Gives back what was spent, because the request does not pass after all.
+    pub(crate) fn give_back(&self, shared: &Shared<'_>, back: Back, clock: &impl Clock) {
+        let Shared { limit, owner, key, cost } = *shared;
+        match back {
+            Back::Nothing => {}
+            Back::Purse(place, filling) => self.purses.put_back(place, filling, cost),
+            Back::Told(told) => {
+                // Whoever comes next takes it, or it is undone in the store.
+                if let Err(told) = self.told.put(owner, *told) {
+                    self.undo(told.about, told.cost, &told.said);
+                }
+            }
+            Back::Own(at) => {
+                if let Some(own) = &limit.own {
+                    own.undo(key, limit.cost_here(cost), at, clock);
+                }
+                self.debts.remove(owner, cost);
+            }
+            Back::Uncounted => self.debts.remove(owner, cost),
+        }
+    }
+
+    /// Gives back what was spent a while ago: what the store spent is undone there.
+    pub(crate) fn give_back_later(&self, spent: LaterBack, clock: &impl Clock) {
+        let LaterBack { about, cost, back } = spent;
+        let shared = Shared { limit: &about.limit, owner: about.owner, key: about.key, cost };
+        match back {
+            Back::Told(told) => self.undo(about, cost, &told.said),
+            back => self.give_back(&shared, back, clock),
+        }
+    }
+
+    pub(super) fn undo(&self, about: About, cost: u64, said: &Said) {
+        if let Some(at) = said.spent_at() {
+            self.call(Call::Undo { about, cost, at });
+        }
+    }
+
+    /// Takes a permit of those that are lent here. `None` if the store has to be asked first.
+    pub(crate) fn permit(
+        self: &Arc<Self>,
+        shared: &Shared<'_>,
+        out_here: u64,
+        asking: Asking,
+    ) -> Option<Result<Option<LentPermit>, Decision>> {
+        let (now, limit) = (self.now(), shared.limit);
+        if let Some(mut lent) = self.purses.known(shared.owner, now) {
+            match lent.borrower().spend(now, 1) {
+                Spend::Taken(receipt) => {
+                    let place = lent.place();
+                    drop(lent);
+                    add(&self.counts.lent, 1);
+                    self.call(Call::Look(place));
+                    let owner = shared.owner;
+                    return Some(Ok(Some(LentPermit {
+                        sharing: Arc::clone(self),
+                        owner,
+                        receipt,
+                    })));
+                }
+                Spend::Short(_) => {
+                    add(&self.counts.short, 1);
+                    let denial = Decision::deny(limit.capacity, 0, Duration::ZERO, Retry::OnReturn);
+                    return Some(Err(denial));
+                }
+                Spend::Ask => {}
+            }
+        }
+        let told = match asking {
+            Asking::Now => self.told.take(shared.owner, 1, false, now),
+            Asking::Wait => None,
+        };
+        let has_failed = told.is_some_and(|told| matches!(told.said, Said::Failed));
+        if !has_failed && !self.breaker.is_open() {
+            let denial = Decision::deny(limit.capacity, 0, Duration::ZERO, Retry::OnReturn);
+            return (asking == Asking::Now).then_some(Err(denial));
+        }
+        add(&self.counts.degraded, 1);
+        let is_allowed = match limit.policy {
+            OnStoreFailure::Allow => true,
+            OnStoreFailure::Deny => false,
+            OnStoreFailure::Local { .. } => out_here < limit.own_permits,
+        };
+        Some(if is_allowed { Ok(None) } else { Err(limit.denial_alone()) })
+    }
+}
+
+impl SharedLimit {
+    fn denial_alone(&self) -> Decision {
+        Decision::deny(self.capacity, 0, ALONE, Retry::After(ALONE))
+    }
+
+    /// What the counters of this node say, in terms of the limit.
+    fn said_alone(&self, decision: Decision) -> Decision {
+        let remaining = decision.remaining() / (self.own_cost / 100).max(1);
+        let reset = decision.reset_after();
+        match decision.retry() {
+            _ if self.own.as_ref().is_some_and(|own| own.shapes()) => decision,
+            None => Decision::allow(decision.limit(), remaining, reset),
+            Some(retry) => Decision::deny(decision.limit(), remaining, reset, retry),
+        }
+    }
+}
+
+/// What a look at what is left says to a request of that cost.
+pub(super) fn seen_for(seen: Decision, cost: u64) -> Decision {
+    let (limit, remaining, reset) = (seen.limit(), seen.remaining(), seen.reset_after());
+    match (cost <= remaining, cost <= limit) {
+        (true, _) => seen,
+        // No later than when everything is back.
+        (false, true) => Decision::deny(limit, remaining, reset, Retry::After(reset)),
+        (false, false) => Decision::deny(limit, remaining, reset, Retry::Never),
+    }
+}
+
+/// When to come again for those who cannot wait for the store.
+const SOON: Duration = Duration::from_millis(25);
+
+/// When to come again while the store is gone.
+const ALONE: Duration = Duration::from_secs(1);
+
+/// What was spent and may have to be given back once a request has ended.
+#[derive(Debug)]
+pub(crate) struct LaterBack {
+    about: About,
+    cost: u64,
+    back: Back,
+}
+
+impl LaterBack {
+    pub(crate) fn new(shared: &Shared<'_>, name: Arc<[u8]>, back: Back) -> Self {
+        Self { about: shared.about(name), cost: shared.cost, back }
+    }
+}
+
+/// A permit of those that the store has lent to this node. It comes back when this is dropped.
+pub(crate) struct LentPermit {
+    sharing: Arc<Sharing>,
+    owner: KeyHash,
+    receipt: Receipt,
+}
+
+impl Drop for LentPermit {
+    fn drop(&mut self) {
+        let now = self.sharing.now();
+        if let Some(mut lent) = self.sharing.purses.known(self.owner, now) {
+            lent.borrower().finish(now, self.receipt);
+            let place = lent.place();
+            drop(lent);
+            self.sharing.call(Call::Look(place));
+        }
+    }
+}
+
+impl std::fmt::Debug for LentPermit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LentPermit").field("owner", &self.owner).finish_non_exhaustive()
+    }
+}

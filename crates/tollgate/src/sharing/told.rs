@@ -1,0 +1,142 @@
+//! What the store has said, for requests that asked and are about to be decided.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use smallvec::SmallVec;
+use tollgate_core::{Decision, Tick, Wall};
+use tollgate_local::{ByHash, KeyHash};
+
+/// Answers that nobody has taken yet. Whoever waited for one takes it within microseconds; which of
+/// several requests of one key takes which answer does not matter.
+#[derive(Debug)]
+pub(crate) struct ToldAnswers<T> {
+    shards: Box<[Shard<T>]>,
+}
+
+#[derive(Debug)]
+struct Shard<T> {
+    /// How many keys have answers, for a look from outside.
+    keys: AtomicUsize,
+    answers: Mutex<Answers<T>>,
+}
+
+type Answers<T> = ByHash<SmallVec<[Told<T>; 1]>>;
+
+/// One answer to one request.
+#[derive(Clone, Debug)]
+pub(crate) struct Told<T> {
+    pub(crate) cost: u64,
+    pub(crate) said: Said,
+    /// What is needed to give it back.
+    pub(crate) about: T,
+    /// When it is worth nothing any more.
+    pub(crate) until: Tick,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Said {
+    /// The store has decided, at its time if it has spent something.
+    Decided(Decision, Option<Wall>),
+    /// What is left; nothing was spent.
+    Seen(Decision),
+    /// It has not answered.
+    Failed,
+}
+
+impl Said {
+    /// When the store spent something, by its clock.
+    pub(crate) const fn spent_at(&self) -> Option<Wall> {
+        match self {
+            Self::Decided(decision, at) if decision.is_allowed() => *at,
+            _ => None,
+        }
+    }
+}
+
+/// For so long an answer waits for its request, which is under way on some thread.
+pub(super) const KEPT: Duration = Duration::from_millis(250);
+
+const SHARDS: usize = 64;
+/// Keys in a shard. There are no more than there are requests under way.
+const MOST: usize = 4_096;
+/// Answers for one key.
+const MOST_OF_KEY: usize = 16_384;
+
+impl<T> Default for ToldAnswers<T> {
+    fn default() -> Self {
+        let shard = |_| Shard { keys: AtomicUsize::new(0), answers: Mutex::default() };
+        Self { shards: (0..SHARDS).map(shard).collect() }
+    }
+}
+
+impl<T> ToldAnswers<T> {
+    /// Whether there may be an answer for the key: for whoever has just put it there, there is.
+    #[inline]
+    pub(crate) fn may_have(&self, key: KeyHash) -> bool {
+        self.shards[key.part_of(SHARDS)].keys.load(Ordering::Relaxed) > 0
+    }
+
+    /// Keeps an answer. One for which there is no room is handed back.
+    pub(crate) fn put(&self, key: KeyHash, told: Told<T>) -> Result<(), Told<T>> {
+        let shard = &self.shards[key.part_of(SHARDS)];
+        let mut answers = shard.lock();
+        let is_full = answers.len() >= MOST && !answers.contains_key(&key);
+        if is_full || answers.get(&key).is_some_and(|all| all.len() >= MOST_OF_KEY) {
+            return Err(told);
+        }
+        answers.entry(key).or_default().push(told);
+        shard.keys.store(answers.len(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Takes an answer to a request of this cost, if there is one; a failure stands for any.
+    pub(crate) fn take(&self, key: KeyHash, cost: u64, looks: bool, now: Tick) -> Option<Told<T>> {
+        let shard = &self.shards[key.part_of(SHARDS)];
+        let mut answers = shard.lock();
+        let all = answers.get_mut(&key)?;
+        let fits = |told: &Told<T>| {
+            now < told.until
+                && match told.said {
+                    Said::Seen(_) => looks,
+                    Said::Decided(..) => !looks && told.cost == cost,
+                    Said::Failed => true,
+                }
+        };
+        let at = all.iter().position(fits)?;
+        let told = all.swap_remove(at);
+        if all.is_empty() {
+            answers.remove(&key);
+            shard.keys.store(answers.len(), Ordering::Relaxed);
+        }
+        Some(told)
+    }
+
+    /// Removes those that nobody came for.
+    pub(crate) fn sweep(&self, now: Tick, mut each: impl FnMut(KeyHash, Told<T>)) {
+        for shard in &self.shards {
+            if shard.keys.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            let mut answers = shard.lock();
+            answers.retain(|key, all| {
+                let mut at = 0;
+                while at < all.len() {
+                    match now < all[at].until {
+                        true => at += 1,
+                        false => each(*key, all.swap_remove(at)),
+                    }
+                }
+                !all.is_empty()
+            });
+            shard.keys.store(answers.len(), Ordering::Relaxed);
+        }
+    }
+}
+
+impl<T> Shard<T> {
+    fn lock(&self) -> MutexGuard<'_, Answers<T>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

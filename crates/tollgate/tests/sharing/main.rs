@@ -1,0 +1,143 @@
+//! Engines that share their limits through a store.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed, and says where"
+)]
+
+mod failure;
+mod fleet;
+mod operators;
+mod together;
+mod under_way;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tollgate::store::{Ask, Budget, MemoryStore, Pulse, Store, StoreError};
+use tollgate::{Engine, ManualClock, Request, RuleSet, SharingConfig};
+use tollgate_core::lease::Grant;
+
+/// A store that is gone while somebody says so.
+#[derive(Clone)]
+struct Shop {
+    store: Arc<MemoryStore<ManualClock>>,
+    is_gone: Arc<AtomicBool>,
+}
+
+impl Shop {
+    fn new(clock: &ManualClock) -> Self {
+        let store = Arc::new(MemoryStore::new(clock.clone(), 10_000));
+        Self { store, is_gone: Arc::default() }
+    }
+
+    fn go(&self) {
+        self.is_gone.store(true, Ordering::Relaxed);
+    }
+
+    fn come_back(&self) {
+        self.is_gone.store(false, Ordering::Relaxed);
+    }
+
+    fn answers(&self) -> Result<(), StoreError> {
+        match self.is_gone.load(Ordering::Relaxed) {
+            true => Err(StoreError::Loading),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Store for Shop {
+    async fn exchange(&self, asks: &[Ask]) -> Vec<Result<Grant, StoreError>> {
+        match self.answers() {
+            Ok(()) => self.store.exchange(asks).await,
+            Err(error) => asks.iter().map(|_| Err(error.clone())).collect(),
+        }
+    }
+
+    async fn forget(&self, budget: &Arc<Budget>, key: &[u8]) -> Result<bool, StoreError> {
+        self.answers()?;
+        self.store.forget(budget, key).await
+    }
+
+    async fn ping(&self) -> Result<Pulse, StoreError> {
+        self.answers()?;
+        self.store.ping().await
+    }
+}
+
+/// Nodes with the same rules, a store for all of them, and time that stands still.
+struct Fleet {
+    clock: ManualClock,
+    shop: Shop,
+    nodes: Vec<Engine<ManualClock>>,
+}
+
+impl Fleet {
+    fn new(nodes: usize, rules: &str) -> Self {
+        let clock = ManualClock::new();
+        clock.advance(Duration::from_secs(400 * 86_400));
+        let shop = Shop::new(&clock);
+        let node = |_| {
+            let rules = RuleSet::parse(rules).unwrap_or_else(|error| panic!("{error}"));
+            let builder = Engine::builder(rules).clock(clock.clone());
+            builder.store(shop.clone(), SharingConfig::default()).unwrap().build().unwrap()
+        };
+        let nodes = (0..nodes).map(node).collect();
+        Self { clock, shop, nodes }
+    }
+
+    /// Lets time pass, and everybody do what is due.
+    async fn pass(&self, time: Duration) {
+        self.clock.advance(time);
+        settle().await;
+    }
+
+    /// Whether a request passes at a node.
+    async fn passes(&self, node: usize, request: &Request<'_>) -> bool {
+        self.nodes[node].decide_waiting(request).await.is_allowed()
+    }
+
+    /// How many of so many pass, at all nodes in turn.
+    async fn passing(&self, request: &Request<'_>, times: usize) -> usize {
+        let mut passing = 0;
+        for at in 0..times {
+            passing += usize::from(self.passes(at % self.nodes.len(), request).await);
+        }
+        passing
+    }
+
+    /// What the store and the nodes say is left.
+    async fn left(&self, node: usize, rule: &str, request: &Request<'_>) -> u64 {
+        let engine = &self.nodes[node];
+        let ruling = match engine.try_peek(request) {
+            Ok(ruling) => ruling,
+            Err(wait) => {
+                wait.fetch().await;
+                engine.peek(request)
+            }
+        };
+        let each = ruling.each().find(|each| each.name() == rule).expect("it applies");
+        each.decision().remaining()
+    }
+}
+
+/// Lets all tasks run until they wait.
+async fn settle() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn run(test: impl Future<Output = ()>) {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_time().build().unwrap().block_on(test);
+}
+
+fn root() -> Request<'static> {
+    Request::new("GET", "/")
+}

@@ -1,0 +1,97 @@
+//! Several limits, all or nothing.
+
+use std::time::Duration;
+
+use tollgate::Request;
+
+use crate::{Fleet, root, run};
+
+#[test]
+fn what_a_local_rule_denies_spends_nothing_of_a_shared_one() {
+    run(async {
+        let fleet = Fleet::new(
+            1,
+            "rules:
+  - { name: shared, key: [], limit: 10/h }
+  - { name: here, key: [], limit: 3/h, consistency: local }",
+        );
+        assert_eq!(fleet.passing(&root(), 9).await, 3);
+        assert_eq!(fleet.left(0, "shared", &root()).await, 7);
+    });
+}
+
+#[test]
+fn what_one_shared_rule_denies_spends_nothing_of_the_other() {
+    run(async {
+        let fleet = Fleet::new(
+            2,
+            "rules:
+  - { name: wide, key: [], limit: 10/h }
+  - { name: narrow, key: [], limit: 3/h }
+  - { name: lent, key: [], limit: 6000/min }",
+        );
+        assert_eq!(fleet.passing(&root(), 12).await, 3);
+        // What the store spent for nothing is undone there a moment later, less what that moment has
+        // given back, which is there when it has passed once more.
+        for _ in 0..100 {
+            fleet.pass(Duration::from_millis(100)).await;
+        }
+        assert_eq!(fleet.left(0, "wide", &root()).await, 7);
+        for _ in 0..600 {
+            fleet.pass(Duration::from_millis(100)).await;
+        }
+        assert_eq!(fleet.left(0, "lent", &root()).await, 6_000);
+    });
+}
+
+#[test]
+fn a_rule_in_shadow_denies_nothing_and_counts_what_passes() {
+    run(async {
+        let fleet = Fleet::new(
+            2,
+            "rules:
+  - { name: trial, key: [], limit: 3/h, mode: shadow }
+  - { name: real, key: [], limit: 8/h }",
+        );
+        assert_eq!(fleet.passing(&root(), 20).await, 8);
+        assert_eq!(fleet.left(0, "trial", &root()).await, 0);
+    });
+}
+
+#[test]
+fn requests_of_a_batch_lack_what_they_need_in_all() {
+    run(async {
+        let fleet = Fleet::new(1, "rules: [{ name: a, key: [], limit: 7/h }]");
+        let requests = [root(); 10];
+        let wait = fleet.nodes[0].lacks(&requests).expect("the store has to be asked");
+        wait.fetch().await;
+        let mut passed = 0;
+        fleet.nodes[0].decide_batch(&requests, |_, ruling| {
+            passed += usize::from(ruling.is_allowed());
+        });
+        assert_eq!(passed, 7);
+    });
+}
+
+#[test]
+fn parts_of_a_request_pass_together_or_not_at_all() {
+    run(async {
+        let fleet = Fleet::new(1, "rules: [{ name: a, key: [path], limit: 2/h }]");
+        let (a, b) = (Request::new("GET", "/a"), Request::new("GET", "/b"));
+        let ask = async |requests: &[Request<'_>]| {
+            if let Some(wait) = fleet.nodes[0].lacks(requests) {
+                wait.fetch().await;
+            }
+            let mut allowed = Vec::new();
+            fleet.nodes[0].decide_together(requests, |_, ruling| allowed.push(ruling.is_allowed()));
+            allowed
+        };
+        assert_eq!(ask(&[a, b]).await, [true, true]);
+        assert_eq!(ask(&[a]).await, [true]);
+        assert_eq!(ask(&[a, b]).await, [false, true]);
+        for _ in 0..10 {
+            fleet.pass(Duration::from_millis(100)).await;
+        }
+        assert_eq!(fleet.left(0, "a", &b).await, 1, "it was not spent");
+    });
+}

@@ -1,0 +1,71 @@
+//! Requests under way, and how they end.
+
+use std::time::Duration;
+
+use tollgate::{Outcome, Request};
+
+use crate::{Fleet, root, run, settle};
+
+#[test]
+fn an_outcome_that_does_not_count_is_given_back_to_the_store() {
+    run(async {
+        let rules = "rules: [{ name: a, key: [], limit: 3/h, count_if: response.status == 401 }]";
+        let fleet = Fleet::new(2, rules);
+        let outcome = |status| Outcome { status: Some(status), headers: &[] };
+        for at in 0..20 {
+            let node = &fleet.nodes[at % 2];
+            let ruling = node.decide_waiting(&root()).await;
+            assert!(ruling.is_allowed(), "{at}");
+            node.report(ruling, &root(), &outcome(200));
+            settle().await;
+        }
+        for at in 0..3 {
+            let node = &fleet.nodes[at % 2];
+            node.report(node.decide_waiting(&root()).await, &root(), &outcome(401));
+        }
+        assert!(!fleet.passes(0, &root()).await);
+    });
+}
+
+#[test]
+fn no_more_are_under_way_at_once_than_there_are_slots_over_all_nodes() {
+    run(async {
+        let fleet = Fleet::new(3, "rules: [{ name: a, key: [], concurrent: 5 }]");
+        let mut held = Vec::new();
+        for at in 0..30 {
+            let ruling = fleet.nodes[at % 3].decide_waiting(&root()).await;
+            if ruling.is_allowed() {
+                held.push(ruling);
+            }
+            fleet.pass(Duration::from_millis(30)).await;
+        }
+        assert_eq!(held.len(), 5);
+        held.truncate(3);
+        for _ in 0..20 {
+            fleet.pass(Duration::from_millis(50)).await;
+        }
+        let mut more = 0;
+        for at in 0..30 {
+            let ruling = fleet.nodes[at % 3].decide_waiting(&root()).await;
+            if ruling.is_allowed() {
+                more += 1;
+                held.push(ruling);
+            }
+            fleet.pass(Duration::from_millis(30)).await;
+        }
+        assert_eq!(more, 2);
+    });
+}
+
+#[test]
+fn a_refund_reaches_the_store() {
+    run(async {
+        let fleet =
+            Fleet::new(1, "rules: [{ name: a, key: [], limit: 10/h, algorithm: fixed_window }]");
+        let request = Request::new("POST", "/v1/completions");
+        assert!(fleet.passes(0, &request.cost(8)).await);
+        fleet.nodes[0].refund(&request.cost(5));
+        settle().await;
+        assert_eq!(fleet.left(0, "a", &request).await, 7);
+    });
+}
