@@ -3,6 +3,10 @@
 //! A file says what differs from the defaults; flags say what differs from the file. Both are
 //! [`Raw`] and become a [`Config`] in one place, where everything that is wrong is found.
 
+mod store;
+
+pub use store::StoreConfig;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,6 +18,7 @@ use crate::connection::Limits;
 use crate::door::Name;
 use crate::secret::Secret;
 use crate::tls::TlsFiles;
+use store::RawStore;
 
 /// How a server runs, apart from its rules.
 ///
@@ -52,6 +57,8 @@ pub struct Config {
     pub admin_token: Option<Secret>,
     /// How connections are kept from being read and forged; `None` is not at all.
     pub tls: Option<TlsFiles>,
+    /// Where limits are shared with other nodes; `None` is nowhere.
+    pub store: Option<StoreConfig>,
     /// What a client may take.
     pub limits: Limits,
     /// What is said to clients about limits.
@@ -154,6 +161,7 @@ impl Config {
             resp_password: None,
             admin_token: None,
             tls: None,
+            store: None,
             limits: Limits::default(),
             respond: Respond::default(),
             log: Log {
@@ -229,6 +237,7 @@ struct Raw {
     #[serde(default)]
     admin: RawAdmin,
     tls: Option<RawTls>,
+    store: Option<RawStore>,
     #[serde(default)]
     limits: RawLimits,
     #[serde(default)]
@@ -339,6 +348,9 @@ impl Raw {
         set_secret(&mut config.admin_token, "admin.token", self.admin.token)?;
         if let Some(tls) = self.tls {
             config.tls = Some(tls.files()?);
+        }
+        if let Some(store) = self.store {
+            config.store = Some(store.read()?);
         }
         self.limits.write_to(&mut config.limits)?;
         config.respond.reset = self.respond.reset.unwrap_or(config.respond.reset);
@@ -490,6 +502,10 @@ mod tests {
             ("[drain]\ndelay = '-1s'", "drain.delay"),
             ("[admin]\ntoken = ''", "admin.token"),
             ("[log]\nformat = 'xml'", "format"),
+            ("[store]\nurl = ''", "store.url"),
+            ("[store]\nurl = 'redis://a'\nshare = 0", "store.share"),
+            ("[store]\nurl = 'redis://a'\ntimeout = '0s'", "store.timeout"),
+            ("[store]\nshare = 50", "url"),
         ] {
             let mut config = Config::defaults(1);
             let error = config.apply(&format!("{text}\n")).unwrap_err().to_string();
@@ -543,6 +559,8 @@ mod tests {
         let all = file.replace("# rules", "rules").replace("# threads", "threads");
         let all = all.replace("# token", "token").replace("# password", "password");
         let tls = ["[tls]", "certificate", "key =", "client_ca", "clients", "doors"];
+        let store = ["[store]", "url", "ca =", "timeout", "round_trip", "share", "keys ="];
+        let all = store.iter().fold(all, |all, name| all.replacen(&format!("# {name}"), name, 1));
         let all = tls.iter().fold(all, |all, name| all.replacen(&format!("# {name}"), name, 1));
         let raw: toml::Table = all.parse().unwrap();
         let names = |table: &toml::Table| table.keys().cloned().collect::<Vec<_>>();
@@ -564,7 +582,9 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
-        let config = Config::parse("[admin]\ntoken = 's3cret'\n[resp]\npassword = 's3cret'");
+        let text = "[admin]\ntoken = 's3cret'\n[resp]\npassword = 's3cret'\n\
+                    [store]\nurl = 'redis://:s3cret@a'";
+        let config = Config::parse(text).unwrap();
         assert!(!format!("{config:?}").contains("s3cret"));
     }
 }

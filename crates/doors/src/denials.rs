@@ -46,14 +46,22 @@ impl Denials {
         self.left_out.total()
     }
 
-    /// A request was denied.
+    /// A request was denied. Whether a line was written about it: if not, there is none about others
+    /// that were denied at the same time.
     #[cold]
     #[inline(never)]
-    pub(crate) fn note(&self, door: Name, request: &Request<'_>, ruling: &Ruling) {
-        match self.is_due() {
+    pub(crate) fn note(&self, door: Name, request: &Request<'_>, ruling: &Ruling) -> bool {
+        let is_due = self.is_due();
+        match is_due {
             true => self.write(door, request, ruling),
-            false => self.left_out.add(1),
+            false => self.leave_out(1),
         }
+        is_due
+    }
+
+    /// So many requests were denied, and nothing is written about them.
+    pub(crate) fn leave_out(&self, denied: u64) {
+        self.left_out.add(denied);
     }
 
     /// So many requests were denied together by limits that they brought, one with this key.

@@ -20,6 +20,7 @@ use crate::resp::Talk;
 use crate::respond::Answers;
 use crate::secret::Secret;
 use crate::service::Service;
+use crate::service::Turn;
 use crate::tickets::Tickets;
 use crate::web::{self, Site as _};
 
@@ -57,7 +58,7 @@ impl HttpClient {
 
     /// The status and the body of what is answered to a body; `None` if nothing has that path.
     pub fn post(&self, path: &str, body: &[u8]) -> Option<(u16, Vec<u8>)> {
-        let answer = self.0.quick(path, body)?;
+        let answer = self.0.quick(path, body, Turn::Last)?.ok()?;
         let status = answer.status().as_u16();
         Some((status, web::at_once(answer.into_body()).to_vec()))
     }

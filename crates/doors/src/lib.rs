@@ -50,7 +50,9 @@ mod web;
 mod worker;
 
 pub use address::{Address, AddressError};
-pub use config::{Config, ConfigError, DrainTimes, Log, LogFormat, ResetStyle, Respond, listen};
+pub use config::{
+    Config, ConfigError, DrainTimes, Log, LogFormat, ResetStyle, Respond, StoreConfig, listen,
+};
 pub use connection::Limits;
 pub use given::Given;
 pub use log_level::LogLevel;

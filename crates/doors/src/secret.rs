@@ -25,6 +25,16 @@ impl Secret {
         Self(text.into())
     }
 
+    /// The text, for whoever has to send it to somebody. It is not to be written anywhere.
+    ///
+    /// ```
+    /// # use tollgate_doors::Secret;
+    /// assert_eq!(Secret::new("a").expose(), "a");
+    /// ```
+    pub const fn expose(&self) -> &str {
+        &self.0
+    }
+
     /// Whether it is this.
     ///
     /// ```

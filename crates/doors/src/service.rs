@@ -6,7 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tollgate::{Clock as _, Engine, Request, RuleSet, Ruling, SystemClock, Wall};
+use tollgate::store::Store;
+use tollgate::{
+    Clock as _, Engine, EngineBuilder, Health, Request, RuleSet, Ruling, SharingConfig,
+    SystemClock, Tick, Wait, Wall,
+};
 use tollgate_rules::{NoFiles, Report, Source, Version};
 
 use crate::config::{Config, Log};
@@ -23,6 +27,16 @@ pub(crate) use crate::service::many::THROTTLED;
 use crate::service::many::Throttles;
 use crate::switches::{Killed, SwitchError, Switches, Which};
 use crate::unheard;
+
+/// Whether an answer can be put off until a store was asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It can: whoever asks is told what to wait for, and comes again.
+    #[default]
+    First,
+    /// It was.
+    Last,
+}
 
 /// What all doors ask: the engine, and what is known about it.
 #[derive(Debug)]
@@ -61,7 +75,25 @@ impl Service {
     /// Decides by these rules, with room for so many keys.
     pub fn new(rules: impl Into<Given>, keys: usize) -> Result<Self, SwapError> {
         let given = rules.into();
-        let engine = Engine::builder(Arc::clone(&given.rules)).keys(keys).build()?;
+        let engine = Engine::builder(Arc::clone(&given.rules)).keys(keys);
+        Self::of(given, keys, engine)
+    }
+
+    /// The same, with limits that are shared through a store. A task of the runtime from which this
+    /// is called looks after that.
+    pub fn sharing(
+        rules: impl Into<Given>,
+        keys: usize,
+        store: impl Store,
+        config: SharingConfig,
+    ) -> Result<Self, SwapError> {
+        let given = rules.into();
+        let engine = Engine::builder(Arc::clone(&given.rules)).keys(keys).store(store, config)?;
+        Self::of(given, keys, engine)
+    }
+
+    fn of(given: Given, keys: usize, engine: EngineBuilder) -> Result<Self, SwapError> {
+        let engine = engine.build()?;
         let throttle = Throttles::new(keys, engine.clock().clone());
         let metrics = Metrics::new(&given.rules, engine.clock().wall());
         let denials = Denials::new(&Config::defaults(1).log, engine.clock());
@@ -87,6 +119,22 @@ impl Service {
     /// Tells somebody about some decisions.
     pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
         Self { observer: Some(observer), ..self }
+    }
+
+    /// Writes to the log when the store fails, and when it is well again, each time once. Does not
+    /// end.
+    pub async fn watch_store(&self) {
+        let Some(mut health) = self.engine.health() else { return std::future::pending().await };
+        while health.changed().await.is_ok() {
+            match &*health.borrow_and_update() {
+                Health::Degraded { reason } => tracing::warn!(
+                    reason,
+                    "the store fails: rules do as `on_store_failure` says until it is well again"
+                ),
+                Health::Well => tracing::info!("the store is well again, and limits are shared"),
+                _ => {}
+            }
+        }
     }
 
     /// All metrics, as they are now.
@@ -204,11 +252,39 @@ impl Service {
         self.engine.clock()
     }
 
-    /// Lets a request pass, or not.
+    /// Lets a request pass, or not, with what is known here.
     pub(crate) fn check(&self, door: Name, request: &Request<'_>) -> Ruling {
         let timed = self.metrics.times_of_next(1);
         let began = (timed > 0).then(|| self.clock().now());
-        let ruling = self.engine.decide(request);
+        self.checked(door, request, self.engine.decide(request), began, timed)
+    }
+
+    /// The same, or what to wait for first.
+    #[inline]
+    pub(crate) fn try_check(
+        &self,
+        door: Name,
+        request: &Request<'_>,
+        turn: Turn,
+    ) -> Result<Ruling, Wait> {
+        if turn == Turn::Last {
+            return Ok(self.check(door, request));
+        }
+        let timed = self.metrics.times_of_next(1);
+        let began = (timed > 0).then(|| self.clock().now());
+        let ruling = self.engine.try_decide(request)?;
+        Ok(self.checked(door, request, ruling, began, timed))
+    }
+
+    #[inline]
+    fn checked(
+        &self,
+        door: Name,
+        request: &Request<'_>,
+        ruling: Ruling,
+        began: Option<Tick>,
+        timed: u64,
+    ) -> Ruling {
         if let Some(began) = began {
             let took = self.clock().now().since(began);
             self.metrics.decided_in(took, timed);
@@ -242,6 +318,22 @@ impl Service {
     /// What [`check`](Self::check) would answer.
     pub(crate) fn peek(&self, request: &Request<'_>) -> Ruling {
         self.engine.peek(request)
+    }
+
+    /// The same, or what to wait for first.
+    pub(crate) fn try_peek(&self, request: &Request<'_>, turn: Turn) -> Result<Ruling, Wait> {
+        match turn {
+            Turn::First => self.engine.try_peek(request),
+            Turn::Last => Ok(self.engine.peek(request)),
+        }
+    }
+
+    /// What to wait for before these can be decided at once, if there is anything.
+    pub(crate) fn need(&self, requests: &[Request<'_>], turn: Turn) -> Result<(), Wait> {
+        match turn {
+            Turn::First => self.engine.lacks(requests).map_or(Ok(()), Err),
+            Turn::Last => Ok(()),
+        }
     }
 
     /// Whether requests should be sent here.

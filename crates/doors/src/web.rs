@@ -24,14 +24,14 @@ use hyper::server::conn;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, DuplexStream};
-use tollgate::SystemClock;
+use tollgate::{SystemClock, Wait};
 
 use crate::connection::{Limits, Peer, Stream};
 use crate::door::{Door, Name};
 use crate::drain::Draining;
 use crate::held::Held;
 use crate::respond;
-use crate::service::Service;
+use crate::service::{Service, Turn};
 use crate::web::begun::Begun;
 use crate::web::head::Head;
 use crate::web::http2::{Http2, Serving};
@@ -81,7 +81,7 @@ pub(crate) trait Site: Send + Sync + 'static {
     }
 
     /// Answers a POST whose body is here, if it can do that at once.
-    fn quick(&self, _path: &str, _body: &[u8]) -> Option<Answer> {
+    fn quick(&self, _path: &str, _body: &[u8], _turn: Turn) -> Option<Result<Answer, Wait>> {
         None
     }
 

@@ -2,40 +2,64 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use tollgate::{HeavyKey, KeyState, Retry, Under};
+use tollgate::rules::UnknownRule;
+use tollgate::{HeavyKey, KeyState, Retry, ToldBy, Under};
 
-use super::{Outcome, bad_request, good, named, not_found};
+use super::{Outcome, bad_request, good, named, not_found, problem};
 use crate::respond::{millis, mode_name};
 use crate::service::Service;
 use crate::web::Answer;
 
-/// How all keys of a request stand.
-pub(super) fn inspect(service: &Service, query: &str) -> Outcome<Answer> {
+/// How all keys of a request stand; of shared limits, as their store says.
+pub(super) async fn inspect(service: &Service, query: &str) -> Outcome<Answer> {
     let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
     let pairs = pairs.iter().map(|(name, value)| (&**name, &**value));
     let request = named::request(&service.rules(), pairs)?;
-    let states = request.with(|request| service.engine().inspect(request));
+    let states = request.with(|request| service.engine().inspect_waiting(request)).await;
     Ok(good(&States { keys: states.iter().map(State::of).collect() }))
 }
 
 /// Gives a key everything back: for one rule, or for all that count by something that was named.
-pub(super) fn reset(service: &Service, asked: &Reset) -> Outcome<Answer> {
+pub(super) async fn reset(service: &Service, asked: &Reset) -> Outcome<Answer> {
     let pairs = asked.attributes.iter().map(|(name, value)| (&**name, &**value));
     let request = named::request(&service.rules(), pairs)?;
-    let reset = request.with(|request| {
-        let reset = |rule: &str| service.engine().reset(request, Some(rule));
+    let resets = request.with(|request| {
+        let reset = |rule: &str| service.engine().reset_waiting(request, Some(rule));
         if let Some(rule) = &asked.rule {
-            return reset(rule);
+            return Ok(vec![reset(rule)?]);
         }
         let states = service.engine().inspect(request);
         let rules = states.iter().filter(|state| asked.is_about(state));
         let rules: BTreeSet<_> = rules.map(|state| &*state.rule).collect();
-        rules.into_iter().map(reset).sum()
+        rules.into_iter().map(reset).collect::<Result<Vec<_>, _>>()
     });
-    let reset = reset.map_err(|error| not_found(&error.to_string()))?;
-    tracing::info!(rule = asked.rule, counters = reset, "a key was reset");
-    Ok(good(&Done { reset }))
+    let resets = resets.map_err(|error: UnknownRule| not_found(&error.to_string()))?;
+    let (mut counters, mut leases_end_in) = (0, None);
+    for reset in resets {
+        let start = reset.await;
+        counters += start.counters;
+        leases_end_in = leases_end_in.max(start.leases_end_in);
+        if let Some(failure) = start.failure {
+            return Err(not_forgotten(counters, &failure));
+        }
+    }
+    tracing::info!(rule = asked.rule, counters, "a key was reset");
+    Ok(good(&Done { reset: counters, leases_end_in_ms: leases_end_in.map(millis) }))
+}
+
+fn not_forgotten(counters: usize, failure: &str) -> Box<Answer> {
+    let before = match counters {
+        0 => "nothing is reset".to_owned(),
+        1 => "1 counter is reset, and others are not".to_owned(),
+        counters => format!("{counters} counters are reset, and others are not"),
+    };
+    let detail = format!(
+        "the store keeps what the key has spent, and did not forget it, so {before}: {failure}. \
+         Try again; `tollgate doctor` looks at what is wrong with the store"
+    );
+    problem(StatusCode::SERVICE_UNAVAILABLE, &detail)
 }
 
 /// The keys that come, or are denied, most often.
@@ -75,6 +99,9 @@ impl Reset {
 struct Done {
     /// How many counters and blocks that changed.
     reset: usize,
+    /// How long other nodes may pass what was lent to them before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leases_end_in_ms: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -102,6 +129,13 @@ struct State<'a> {
     /// Whether only an end of something under way helps.
     retry_on_return: bool,
     blocked_for_ms: Option<u64>,
+    /// Whose word it is: that of this `node`, or that of the `store`. `node_alone` if the store does
+    /// not answer.
+    told_by: &'static str,
+    /// What of that which the store has lent lies here, unspent.
+    lent_here: Option<u64>,
+    /// Why the store does not answer.
+    store_failure: Option<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -117,6 +151,11 @@ impl<'a> State<'a> {
             Under::Tier(name) => ("tier", Some(name.as_str())),
             Under::Override => ("override", None),
             _ => ("rule", None),
+        };
+        let (told_by, lent_here, store_failure) = match &state.told_by {
+            ToldBy::Store { lent_here } => ("store", Some(*lent_here), None),
+            ToldBy::NodeAlone { reason } => ("node_alone", None, Some(reason.as_str())),
+            _ => ("node", None, None),
         };
         Self {
             rule: &state.rule,
@@ -134,6 +173,9 @@ impl<'a> State<'a> {
             retry_after_ms: decision.retry_after().map(millis),
             retry_on_return: decision.retry() == Some(Retry::OnReturn),
             blocked_for_ms: state.blocked_for.map(millis),
+            told_by,
+            lent_here,
+            store_failure,
         }
     }
 }

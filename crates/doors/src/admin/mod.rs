@@ -53,11 +53,11 @@ impl Admin {
             ref method => method.clone(),
         };
         let allowed = match (&*path, method.as_str()) {
-            ("/v1/keys", "GET") => return keys::inspect(&self.service, query(&request)),
+            ("/v1/keys", "GET") => return keys::inspect(&self.service, query(&request)).await,
             ("/v1/keys/top", "GET") => return keys::top(&self.service, query(&request), false),
             ("/v1/keys/denied", "GET") => return keys::top(&self.service, query(&request), true),
             ("/v1/keys/reset", "POST") => {
-                return keys::reset(&self.service, &self.json(request).await?);
+                return keys::reset(&self.service, &self.json(request).await?).await;
             }
             ("/v1/rules", "GET") => return Ok(rules::show(&self.service)),
             ("/v1/rules", "PUT") => return self.push(request).await,

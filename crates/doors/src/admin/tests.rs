@@ -28,9 +28,13 @@ fn ask(service: &Service) -> bool {
 fn told(answer: Outcome<Answer>) -> (u16, serde_json::Value) {
     let answer = answer.unwrap_or_else(|answer| *answer);
     let status = answer.status().as_u16();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let body: Bytes = runtime.block_on(answer.into_body().collect()).unwrap().to_bytes();
+    let body: Bytes = run(answer.into_body().collect()).unwrap().to_bytes();
     (status, serde_json::from_slice(&body).unwrap())
+}
+
+fn run<T>(what: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    runtime.unwrap().block_on(what)
 }
 
 fn pushed(headers: &[(&str, &str)]) -> rules::Pushed {
@@ -49,7 +53,7 @@ fn push(service: &Service, headers: &[(&str, &str)], text: &str) -> (u16, serde_
 fn a_key_is_looked_at_and_reset() {
     let service = service();
     assert!(ask(&service) && ask(&service) && !ask(&service));
-    let (status, told_) = told(keys::inspect(&service, "user=alice"));
+    let (status, told_) = told(run(keys::inspect(&service, "user=alice")));
     assert_eq!(status, 200);
     let key = &told_["keys"][0];
     assert_eq!(
@@ -61,16 +65,16 @@ fn a_key_is_looked_at_and_reset() {
     assert_eq!(told_["keys"][1]["rule"], "everybody");
     let reset = serde_json::from_str(r#"{"attributes":{"user":"alice"},"rule":"per-user"}"#);
     assert_eq!(
-        told(keys::reset(&service, &reset.unwrap())),
+        told(run(keys::reset(&service, &reset.unwrap()))),
         (200, serde_json::json!({"reset": 1}))
     );
     assert!(ask(&service));
     let all = serde_json::from_str(r#"{"attributes":{"user":"alice"}}"#).unwrap();
-    assert_eq!(told(keys::reset(&service, &all)), (200, serde_json::json!({"reset": 1})));
-    let everybody = &told(keys::inspect(&service, "user=alice")).1["keys"][1];
+    assert_eq!(told(run(keys::reset(&service, &all))), (200, serde_json::json!({"reset": 1})));
+    let everybody = &told(run(keys::inspect(&service, "user=alice"))).1["keys"][1];
     assert_eq!(everybody["used"], 3, "what others have in common is not alice's");
     let unknown = serde_json::from_str(r#"{"attributes":{"user":"alice"},"rule":"per-usr"}"#);
-    let (status, problem) = told(keys::reset(&service, &unknown.unwrap()));
+    let (status, problem) = told(run(keys::reset(&service, &unknown.unwrap())));
     assert_eq!(status, 404);
     assert!(problem["detail"].as_str().unwrap().contains("did you mean `per-user`"));
 }
@@ -150,10 +154,10 @@ proptest! {
         let service = service();
         let _ = rules::push(&service, pushed(&[]), bytes.clone());
         let _ = rules::push(&service, pushed(&[("content-type", "toml")]), bytes.clone());
-        let _ = keys::inspect(&service, &query);
+        let _ = run(keys::inspect(&service, &query));
         let _ = keys::top(&service, &query, true);
         if let Ok(reset) = serde_json::from_slice(&bytes) {
-            let _ = keys::reset(&service, &reset);
+            let _ = run(keys::reset(&service, &reset));
         }
         let _ = serde_json::from_slice::<controls::Kill>(&bytes);
     }
@@ -163,6 +167,6 @@ proptest! {
         attributes in prop::collection::btree_map("\\PC{0,8}|user|ip|path|header.a", "\\PC{0,8}", 0..4),
     ) {
         let body = serde_json::json!({ "attributes": attributes }).to_string();
-        let _ = keys::reset(&service(), &serde_json::from_str(&body).unwrap());
+        let _ = run(keys::reset(&service(), &serde_json::from_str(&body).unwrap()));
     }
 }

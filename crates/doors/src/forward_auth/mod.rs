@@ -20,13 +20,13 @@ use ::http::request::Parts;
 use ::http::{Request, StatusCode};
 use hyper::body::Incoming;
 use smallvec::SmallVec;
-use tollgate::Timer as _;
+use tollgate::{Timer as _, Wait};
 
 use crate::connection::Peer;
 use crate::door::Name;
 use crate::forward_auth::original::{Believed, Original};
 use crate::respond::{self, Answers};
-use crate::service::Service;
+use crate::service::{Service, Turn};
 use crate::status;
 use crate::web::{Answer, Plain, Site};
 
@@ -81,14 +81,27 @@ impl ForwardAuth {
         Some(self.ask(asking, request, &peer).0.status().as_u16())
     }
 
-    /// The answer, and how long it is to be kept back.
+    /// The answer with what is known here, and how long it is to be kept back.
     fn ask(&self, asking: Asking, request: &Parts, peer: &Peer) -> (Answer, Duration) {
+        let told = self.try_ask(asking, request, peer, Turn::Last);
+        // Nothing is waited for at the last turn.
+        told.unwrap_or_else(|_| (respond::no_room("ask again"), Duration::ZERO))
+    }
+
+    /// The same, or what to wait for first.
+    fn try_ask(
+        &self,
+        asking: Asking,
+        request: &Parts,
+        peer: &Peer,
+        turn: Turn,
+    ) -> Result<(Answer, Duration), Wait> {
         let original = match Original::read(request, asking.believed) {
             Ok(original) => original,
             Err(error) => {
                 let detail = error.to_string();
                 tracing::debug!(path = request.uri.path(), "a proxy asks in vain: {detail}");
-                return (respond::problem(StatusCode::BAD_REQUEST, &detail), Duration::ZERO);
+                return Ok((respond::problem(StatusCode::BAD_REQUEST, &detail), Duration::ZERO));
             }
         };
         let headers: SmallVec<[_; 32]> =
@@ -101,13 +114,13 @@ impl ForwardAuth {
             .peer(peer.ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)))
             .client_cert(peer.name())
             .headers(&headers);
-        let ruling = self.service.check(Name::ForwardAuth, &request);
+        let ruling = self.service.try_check(Name::ForwardAuth, &request, turn)?;
         let words = self.answers.words(&ruling);
-        match (ruling.is_allowed(), asking.forbids) {
+        Ok(match (ruling.is_allowed(), asking.forbids) {
             (true, _) => (words.allowed(), ruling.decision().delay()),
             (false, false) => (words.denied(), Duration::ZERO),
             (false, true) => (words.forbidden(), Duration::ZERO),
-        }
+        })
     }
 }
 
@@ -129,7 +142,13 @@ impl Site for ForwardAuth {
                 respond::problem(StatusCode::NOT_FOUND, paths)
             });
         };
-        let (answer, delay) = self.ask(asking, &request, &peer);
+        let (answer, delay) = match self.try_ask(asking, &request, &peer, Turn::First) {
+            Ok(told) => told,
+            Err(wait) => {
+                wait.fetch().await;
+                self.ask(asking, &request, &peer)
+            }
+        };
         // A request that must wait in line waits here: a proxy cannot be told to.
         if !delay.is_zero() {
             self.service.clock().sleep(delay.min(LONGEST_DELAY)).await;

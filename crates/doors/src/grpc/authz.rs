@@ -20,7 +20,6 @@ use tollgate_proto::envoy::r#type::v3::HttpStatus;
 use tollgate_proto::google::rpc::Status;
 use tollgate_rules::Attribute;
 
-use crate::door::Name;
 use crate::grpc::frame::{Code, Refusal};
 use crate::grpc::{Asking, Told};
 use crate::respond::Message;
@@ -53,7 +52,7 @@ impl Asking {
             Some(ip) => request.peer(ip),
             None => request,
         };
-        let ruling = self.service.check(Name::Grpc, &request);
+        let ruling = self.ruling(&request)?;
         let message = self.answers.words(&ruling).message();
         match ruling.is_allowed() {
             true => Ok((allowed(&message), ruling.decision().delay())),

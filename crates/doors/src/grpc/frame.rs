@@ -7,6 +7,7 @@ use ::http::{Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::Incoming;
 use prost::Message;
+use tollgate::Wait;
 
 use crate::connection::Limits;
 use crate::grpc::reply::{CONTENT, Reply};
@@ -26,15 +27,34 @@ pub(super) enum Code {
 }
 
 /// A call is not answered. Nothing was decided, and nothing was spent.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(super) enum Refusal {
     Call {
         code: Code,
         /// What is wrong, and what would be right.
         message: String,
     },
+    /// A store has to be asked first: it is not answered yet.
+    Wait(Later),
     /// It is no call at all.
     NoCall,
+}
+
+/// What is to be waited for.
+#[derive(Debug)]
+pub(super) struct Later(pub(super) Wait);
+
+/// No two are the same.
+impl PartialEq for Later {
+    fn eq(&self, _: &Self) -> bool {
+        false
+    }
+}
+
+impl From<Wait> for Refusal {
+    fn from(wait: Wait) -> Self {
+        Self::Wait(Later(wait))
+    }
 }
 
 impl Refusal {
@@ -67,7 +87,7 @@ impl Refusal {
         match self {
             Self::Call { code, message } => Called::Refusal(*code as u16, escaped(message)),
             // It was a call, or it would not have been answered at once.
-            Self::NoCall => Called::Refusal(Code::Internal as u16, String::new()),
+            Self::NoCall | Self::Wait(_) => Called::Refusal(Code::Internal as u16, String::new()),
         }
     }
 
@@ -78,7 +98,7 @@ impl Refusal {
                 let message: String = message.chars().take(LONGEST).collect();
                 tonic::Status::new(tonic::Code::from(code as i32), message)
             }
-            Self::NoCall => tonic::Status::internal("this is no call"),
+            Self::NoCall | Self::Wait(_) => tonic::Status::internal("this is no call"),
         }
     }
 }
@@ -191,7 +211,7 @@ mod tests {
         let code = |bytes: &'static [u8]| match message(bytes) {
             Ok(message) => Ok(message.to_vec()),
             Err(Refusal::Call { code, .. }) => Err(code),
-            Err(Refusal::NoCall) => unreachable!("it is a call"),
+            Err(refusal) => unreachable!("it is a call: {refusal:?}"),
         };
         assert_eq!(code(b"\0\0\0\0\x02ab"), Ok(b"ab".to_vec()));
         assert_eq!(code(b"\0\0\0\0\0"), Ok(Vec::new()));

@@ -39,7 +39,7 @@ use ::http::{Request, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::Incoming;
 use prost::Message;
-use tollgate::Timer as _;
+use tollgate::{Ruling, Timer as _};
 
 use crate::connection::{Limits, Peer};
 use crate::door::Name;
@@ -47,7 +47,7 @@ use crate::grpc::frame::{Code, Refusal};
 use crate::grpc::reply::Reply;
 use crate::grpc::streamed::Streamed;
 use crate::respond::{self, Answers};
-use crate::service::Service;
+use crate::service::{Service, Turn};
 use crate::status;
 use crate::tickets::Tickets;
 use crate::web::{self, Called, Calls, OneRequest, Site, page};
@@ -69,6 +69,7 @@ struct Asking {
     limits: Limits,
     /// Whom the certificate is for that the client has shown.
     client: Option<Arc<str>>,
+    turn: Turn,
 }
 
 /// What an answer is, and how long it is to be kept back.
@@ -81,14 +82,15 @@ impl Grpc {
         tickets: Arc<Tickets>,
         limits: Limits,
     ) -> Self {
-        let asking = Arc::new(Asking { service, answers, tickets, limits, client: None });
+        let asking =
+            Arc::new(Asking { service, answers, tickets, limits, client: None, turn: Turn::First });
         Self { streamed: Streamed::new(&asking), asking }
     }
 
     /// A call with one message and one answer.
     async fn call(&self, method: Method, body: Incoming, peer: Peer) -> Response<Reply> {
         let told = match frame::read(body, &self.asking.limits, self.asking.service.held()).await {
-            Ok(message) => self.asking.of(&peer).answer(method, &message),
+            Ok(message) => self.asking.in_turn(&peer, |it| it.answer(method, &message)).await,
             Err(refusal) => Err(refusal),
         };
         match told {
@@ -113,7 +115,7 @@ impl Grpc {
         Some(match answer {
             Ok((answer, _)) => Ok(answer.to_vec()),
             Err(Refusal::Call { code, message }) => Err((code as u16, message)),
-            Err(Refusal::NoCall) => Err((0, String::new())),
+            Err(Refusal::NoCall | Refusal::Wait(_)) => Err((0, String::new())),
         })
     }
 
@@ -121,7 +123,7 @@ impl Grpc {
     async fn json(&self, body: Incoming, peer: Peer) -> Response<Reply> {
         let limits = &self.asking.limits;
         let answer = match web::body(body, limits, self.asking.service.held()).await {
-            Ok(body) => rls::answer_json(&self.asking.of(&peer), &body).await,
+            Ok(body) => rls::answer_json(&self.asking, &peer, &body).await,
             Err(error) => respond::no_body(&error, limits.body_bytes),
         };
         answer.map(Reply::Plain)
@@ -226,27 +228,52 @@ impl Calls for Grpc {
         Method::ALL.get(usize::from(method)).map_or("/", |method| method.path())
     }
 
-    fn call(&self, method: u8, body: &[u8], peer: &Peer) -> Called {
+    fn call(&self, method: u8, body: &[u8], peer: &Peer, turn: Turn) -> Called {
         let method = Method::ALL.get(usize::from(method));
         let told = match (method, frame::message(body)) {
-            (Some(method), Ok(message)) => self.asking.of(peer).answer(*method, message),
+            (Some(method), Ok(message)) => self.asking.of(peer, turn).answer(*method, message),
             (None, _) => Err(Refusal::NoCall),
             (_, Err(refusal)) => Err(refusal),
         };
         match told {
             Ok((answer, delay)) => Called::Message(answer, delay.min(LONGEST_DELAY)),
+            Err(Refusal::Wait(wait)) => Called::Wait(wait.0),
             Err(refusal) => refusal.called(),
         }
     }
 }
 
 impl Asking {
-    /// The same for this client.
-    fn of(&self, peer: &Peer) -> Cow<'_, Self> {
-        match &peer.name {
-            None => Cow::Borrowed(self),
-            client => Cow::Owned(Self { client: client.clone(), ..self.clone() }),
+    /// The same for this client, at its turn.
+    fn of(&self, peer: &Peer, turn: Turn) -> Cow<'_, Self> {
+        match (&peer.name, turn) {
+            (None, Turn::First) => Cow::Borrowed(self),
+            (client, turn) => Cow::Owned(Self { client: client.clone(), turn, ..self.clone() }),
         }
+    }
+
+    /// Does something, and once more after a store was asked if it has to be.
+    async fn in_turn<T>(
+        &self,
+        peer: &Peer,
+        mut act: impl FnMut(&Self) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        match act(&self.of(peer, Turn::First)) {
+            Err(Refusal::Wait(wait)) => wait.0.fetch().await,
+            answer => return answer,
+        }
+        act(&self.of(peer, Turn::Last))
+    }
+
+    /// Whether a request may pass.
+    #[inline]
+    fn ruling(&self, request: &tollgate::Request<'_>) -> Result<Ruling, Refusal> {
+        Ok(self.service.try_check(Name::Grpc, request, self.turn)?)
+    }
+
+    /// What would be said to it.
+    fn look_at(&self, request: &tollgate::Request<'_>) -> Result<Ruling, Refusal> {
+        Ok(self.service.try_peek(request, self.turn)?)
     }
 
     /// Whom its certificate is for; empty if it has shown none.

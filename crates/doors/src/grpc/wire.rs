@@ -22,82 +22,124 @@ impl<'a> Fields<'a> {
     }
 
     /// The next field, if there is one.
-    #[inline]
-    pub(super) fn next(&mut self) -> Result<Option<(u64, Value<'a>)>, Refusal> {
-        if self.0.is_empty() {
-            return Ok(None);
+    #[inline(always)]
+    pub(super) fn next(&mut self) -> Result<Option<(u32, Value<'a>)>, Malformed> {
+        match self.0 {
+            [] => Ok(None),
+            // Most are short, and have a length.
+            [tag @ 8..0x80, length @ ..0x80, rest @ ..] if tag & 7 == 2 => {
+                let (bytes, rest) =
+                    rest.split_at_checked((*length).into()).ok_or(Malformed::Message)?;
+                self.0 = rest;
+                Ok(Some((u32::from(tag >> 3), Value::Bytes(bytes))))
+            }
+            _ => self.any().map(Some),
         }
+    }
+
+    /// The next field, whatever it is.
+    #[inline(never)]
+    fn any(&mut self) -> Result<(u32, Value<'a>), Malformed> {
         // Numbers of fields have 29 bits, and their kinds three.
-        let tag = u32::try_from(self.number()?).map_err(|_| malformed())?;
+        let tag = u32::try_from(self.number()?).map_err(|_| Malformed::Message)?;
         let value = match tag & 7 {
             0 => Value::Number(self.number()?),
             1 => self.skip(8)?,
             2 => {
-                let length = usize::try_from(self.number()?).map_err(|_| malformed())?;
-                let (bytes, rest) = self.0.split_at_checked(length).ok_or_else(malformed)?;
+                let length = usize::try_from(self.number()?).map_err(|_| Malformed::Message)?;
+                let (bytes, rest) = self.0.split_at_checked(length).ok_or(Malformed::Message)?;
                 self.0 = rest;
                 Value::Bytes(bytes)
             }
             5 => self.skip(4)?,
-            _ => return Err(malformed()),
+            _ => return Err(Malformed::Message),
         };
         match tag >> 3 {
-            0 => Err(malformed()),
-            number => Ok(Some((number.into(), value))),
+            0 => Err(Malformed::Message),
+            number => Ok((number, value)),
         }
     }
 
-    fn skip(&mut self, bytes: usize) -> Result<Value<'a>, Refusal> {
-        self.0 = self.0.get(bytes..).ok_or_else(malformed)?;
+    fn skip(&mut self, bytes: usize) -> Result<Value<'a>, Malformed> {
+        self.0 = self.0.get(bytes..).ok_or(Malformed::Message)?;
         Ok(Value::Other)
     }
 
-    #[inline]
-    fn number(&mut self) -> Result<u64, Refusal> {
+    fn number(&mut self) -> Result<u64, Malformed> {
         let mut number = 0;
         for place in 0..10 {
-            let (byte, rest) = self.0.split_first().ok_or_else(malformed)?;
+            let (byte, rest) = self.0.split_first().ok_or(Malformed::Message)?;
             self.0 = rest;
             number |= u64::from(byte & 0x7f) << (7 * place);
             if *byte < 0x80 {
                 // The tenth has room for one bit.
-                return if place == 9 && *byte > 1 { Err(malformed()) } else { Ok(number) };
+                return if place == 9 && *byte > 1 { Err(Malformed::Message) } else { Ok(number) };
             }
         }
-        Err(malformed())
+        Err(Malformed::Message)
+    }
+}
+
+/// Bytes that are no message. As small as it can be: it is in every answer of those who read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Malformed {
+    Message,
+    Text,
+}
+
+impl From<Malformed> for Refusal {
+    #[cold]
+    fn from(malformed: Malformed) -> Self {
+        Self::invalid(match malformed {
+            Malformed::Message => "the message cannot be read: it is none of protocol buffers",
+            Malformed::Text => "a text is no UTF-8",
+        })
     }
 }
 
 impl<'a> Value<'a> {
     #[inline]
-    pub(super) fn text(self) -> Result<&'a str, Refusal> {
-        str::from_utf8(self.bytes()?).map_err(|_| Refusal::invalid("a text is no UTF-8"))
+    pub(super) fn text(self) -> Result<&'a str, Malformed> {
+        text(self.bytes()?)
     }
 
     #[inline]
-    pub(super) fn bytes(self) -> Result<&'a [u8], Refusal> {
+    pub(super) fn bytes(self) -> Result<&'a [u8], Malformed> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
-            _ => Err(malformed()),
+            _ => Err(Malformed::Message),
         }
     }
 
     #[inline]
-    pub(super) fn number(self) -> Result<u64, Refusal> {
+    pub(super) fn number(self) -> Result<u64, Malformed> {
         match self {
             Self::Number(number) => Ok(number),
-            _ => Err(malformed()),
+            _ => Err(Malformed::Message),
         }
     }
 }
 
+/// Bytes that are a text.
+#[inline]
+pub(super) fn text(bytes: &[u8]) -> Result<&str, Malformed> {
+    str::from_utf8(bytes).map_err(|_| Malformed::Text)
+}
+
 /// A name and its value: what a map consists of.
 #[inline]
-pub(super) fn pair(message: &[u8]) -> Result<(&str, &str), Refusal> {
-    let (mut pair, mut fields) = (("", ""), Fields::of(message));
+pub(super) fn pair(message: &[u8]) -> Result<(&str, &str), Malformed> {
+    let (name, value) = named(message)?;
+    Ok((text(name)?, value))
+}
+
+/// The same for whoever knows names by their bytes.
+#[inline]
+pub(super) fn named(message: &[u8]) -> Result<(&[u8], &str), Malformed> {
+    let (mut pair, mut fields) = ((&[][..], ""), Fields::of(message));
     while let Some((number, value)) = fields.next()? {
         match number {
-            1 => pair.0 = value.text()?,
+            1 => pair.0 = value.bytes()?,
             2 => pair.1 = value.text()?,
             _ => {}
         }
@@ -163,9 +205,4 @@ fn put_varint(to: &mut Vec<u8>, mut number: u64) {
         number >>= 7;
     }
     to.push(number as u8);
-}
-
-#[cold]
-fn malformed() -> Refusal {
-    Refusal::invalid("the message cannot be read: it is none of protocol buffers")
 }

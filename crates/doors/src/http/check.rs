@@ -1,7 +1,7 @@
 //! `/v1/check` and `/v1/peek`: may these requests pass?
 
 use ::http::StatusCode;
-use tollgate::{Request, Ruling, Tick};
+use tollgate::{Request, Ruling, Tick, Wait};
 
 use crate::door::Name;
 use crate::http::Http;
@@ -9,6 +9,7 @@ use crate::http::asked::Asked;
 use crate::http::body::{self, Body, Unreadable};
 use crate::http::told;
 use crate::respond;
+use crate::service::Turn;
 use crate::tickets::Ticket;
 use crate::web::Answer;
 
@@ -19,42 +20,65 @@ pub(super) enum Intent {
     Look,
 }
 
-/// There is no room for another request under way.
-struct Full;
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Stop {
+    Unreadable(Unreadable),
+    /// A store has to be asked first. Nothing was spent.
+    Wait(Wait),
+    /// There is no room for another request under way.
+    Full,
+}
+
+impl From<Unreadable> for Stop {
+    fn from(unreadable: Unreadable) -> Self {
+        Self::Unreadable(unreadable)
+    }
+}
+
+impl From<Wait> for Stop {
+    fn from(wait: Wait) -> Self {
+        Self::Wait(wait)
+    }
+}
+
+/// How something is asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    pub(super) intent: Intent,
+    pub(super) now: Tick,
+    pub(super) turn: Turn,
+}
 
 impl Http {
-    pub(super) fn check(
-        &self,
-        body: &[u8],
-        client: &str,
-        intent: Intent,
-        now: Tick,
-    ) -> Result<Answer, Unreadable> {
+    pub(super) fn check(&self, body: &[u8], client: &str, way: Way) -> Result<Answer, Stop> {
         // Before anything is decided: slots may be free again.
-        self.tickets.sweep(now);
+        self.tickets.sweep(way.now);
         let answer = match body::read::<Asked<'_>>(body, self.limits.batch)? {
-            Body::One(asked) => self.check_one(&asked, client, intent, now),
-            Body::Many(all) => self.check_all(&all, client, intent, now),
+            Body::One(asked) => self.check_one(&asked, client, way),
+            Body::Many(all) => self.check_all(&all, client, way),
         };
-        Ok(answer.unwrap_or_else(|Full| {
-            respond::no_room("too many requests are under way: say how they ended, at /v1/report")
-        }))
+        match answer {
+            Err(Stop::Full) => Ok(respond::no_room(
+                "too many requests are under way: say how they ended, at /v1/report",
+            )),
+            answer => answer,
+        }
     }
 
     fn check_one(
         &self,
         asked: &Asked<'_>,
         client: &str,
-        intent: Intent,
-        now: Tick,
-    ) -> Result<Answer, Full> {
+        Way { intent, now, turn }: Way,
+    ) -> Result<Answer, Stop> {
         let (headers, attributes) = asked.pairs();
         let request = asked.request(&headers, &attributes).client_cert(client);
-        let ruling = match intent {
-            Intent::Look => self.service.peek(&request),
+        let mut ruling = match intent {
+            Intent::Look => self.service.try_peek(&request, turn)?,
             Intent::Spend => {
                 self.need_room(std::slice::from_ref(&request), now)?;
-                self.service.check(Name::Http, &request)
+                self.service.try_check(Name::Http, &request, turn)?
             }
         };
         let ticket = self.ticket(&ruling, intent, now);
@@ -65,7 +89,7 @@ impl Http {
             text.into()
         });
         drop(words);
-        self.keep(ruling, ticket, &request);
+        self.keep(&mut ruling, ticket, &request);
         Ok(answer)
     }
 
@@ -74,9 +98,8 @@ impl Http {
         &self,
         all: &[Asked<'_>],
         client: &str,
-        intent: Intent,
-        now: Tick,
-    ) -> Result<Answer, Full> {
+        Way { intent, now, turn }: Way,
+    ) -> Result<Answer, Stop> {
         let pairs: Vec<_> = all.iter().map(Asked::pairs).collect();
         let requests = all.iter().zip(&pairs);
         let requests = requests.map(|(asked, (headers, attributes))| {
@@ -85,21 +108,23 @@ impl Http {
         let requests: Vec<_> = requests.collect();
         let mut text = Vec::with_capacity((all.len() * ROOM).min(MOST_ROOM));
         text.extend_from_slice(br#"{"answers":["#);
-        let mut each = |at: usize, ruling: Ruling| {
+        let mut each = |at: usize, ruling: &mut Ruling| {
             if at > 0 {
                 text.push(b',');
             }
-            let ticket = self.ticket(&ruling, intent, now);
-            told::write(&ruling, ticket, None, &mut text);
+            let ticket = self.ticket(ruling, intent, now);
+            told::write(ruling, ticket, None, &mut text);
             self.keep(ruling, ticket, &requests[at]);
         };
         match intent {
             Intent::Look => {
-                let rulings = requests.iter().map(|request| self.service.peek(request));
-                rulings.enumerate().for_each(|(at, ruling)| each(at, ruling));
+                for (at, request) in requests.iter().enumerate() {
+                    each(at, &mut self.service.try_peek(request, turn)?);
+                }
             }
             Intent::Spend => {
                 self.need_room(&requests, now)?;
+                self.service.need(&requests, turn)?;
                 self.service.check_batch(Name::Http, &requests, each);
             }
         }
@@ -109,9 +134,9 @@ impl Http {
 
     /// Whoever has to be told how a request ended needs a ticket. Whether there are enough is found
     /// out before anything is spent.
-    fn need_room(&self, requests: &[Request<'_>], now: Tick) -> Result<(), Full> {
+    fn need_room(&self, requests: &[Request<'_>], now: Tick) -> Result<(), Stop> {
         let has_room = self.tickets.have_room_for(requests, &self.service, now);
-        has_room.then_some(()).ok_or(Full)
+        has_room.then_some(()).ok_or(Stop::Full)
     }
 
     fn ticket(&self, ruling: &Ruling, intent: Intent, now: Tick) -> Option<Ticket> {
@@ -119,9 +144,9 @@ impl Http {
         needed.then(|| self.tickets.draw(now))
     }
 
-    fn keep(&self, ruling: Ruling, ticket: Option<Ticket>, request: &Request<'_>) {
+    fn keep(&self, ruling: &mut Ruling, ticket: Option<Ticket>, request: &Request<'_>) {
         if let Some(ticket) = ticket {
-            self.tickets.put(ticket, ruling.keep(), request);
+            self.tickets.put(ticket, ruling.take_under_way(), request);
         }
     }
 }

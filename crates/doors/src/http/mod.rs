@@ -28,15 +28,15 @@ use std::sync::Arc;
 use ::http::header::{CONTENT_ENCODING, HeaderMap};
 use ::http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
-use tollgate::Clock as _;
+use tollgate::{Clock as _, Wait};
 
 use crate::connection::{Limits, Peer};
 use crate::door::Name;
 use crate::http::body::Unreadable;
-use crate::http::check::Intent;
+use crate::http::check::{Intent, Stop, Way};
 use crate::http::route::Route;
 use crate::respond::{self, Answers};
-use crate::service::Service;
+use crate::service::{Service, Turn};
 use crate::status;
 use crate::tickets::Tickets;
 use crate::web::{self, Answer, Plain, Site, page};
@@ -67,21 +67,38 @@ impl Http {
         // They can be long, and the body can be long in coming.
         drop(head);
         match web::body(incoming, &self.limits, self.service.held()).await {
-            Ok(body) => self.act(route, &body, peer.name()),
+            Ok(body) => match self.act(route, &body, peer.name(), Turn::First) {
+                Ok(answer) => answer,
+                Err(wait) => {
+                    wait.fetch().await;
+                    self.act_at_last(route, &body, peer.name())
+                }
+            },
             Err(error) => respond::no_body(&error, self.limits.body_bytes),
         }
     }
 
     /// Does what a body asks for, for a client that has shown this certificate.
-    fn act(&self, route: Route, body: &[u8], client: &str) -> Answer {
+    fn act(&self, route: Route, body: &[u8], client: &str, turn: Turn) -> Result<Answer, Wait> {
         let now = self.service.clock().now();
+        let way = |intent| Way { intent, now, turn };
         let answer = match route {
-            Route::Check => self.check(body, client, Intent::Spend, now),
-            Route::Peek => self.check(body, client, Intent::Look, now),
-            Route::Report => self.report(body, now),
+            Route::Check => self.check(body, client, way(Intent::Spend)),
+            Route::Peek => self.check(body, client, way(Intent::Look)),
+            Route::Report => self.report(body, now).map_err(Stop::Unreadable),
             _ => Ok(self.page(route)),
         };
-        answer.unwrap_or_else(|unreadable| refused(&unreadable))
+        answer.or_else(|stop| match stop {
+            Stop::Unreadable(unreadable) => Ok(refused(&unreadable)),
+            Stop::Wait(wait) => Err(wait),
+            Stop::Full => Ok(respond::no_room("too many requests are under way")),
+        })
+    }
+
+    /// The same after a store was asked.
+    fn act_at_last(&self, route: Route, body: &[u8], client: &str) -> Answer {
+        // Nothing is waited for any more.
+        self.act(route, body, client, Turn::Last).unwrap_or_else(|_| nothing_here())
     }
 
     fn page(&self, route: Route) -> Answer {
@@ -114,9 +131,9 @@ impl Site for Http {
         }
     }
 
-    fn quick(&self, path: &str, body: &[u8]) -> Option<Answer> {
+    fn quick(&self, path: &str, body: &[u8], turn: Turn) -> Option<Result<Answer, Wait>> {
         let route = Route::of(path).filter(|route| route.takes_a_body())?;
-        (body.len() <= self.limits.body_bytes).then(|| self.act(route, body, ""))
+        (body.len() <= self.limits.body_bytes).then(|| self.act(route, body, "", turn))
     }
 
     fn service(&self) -> &Arc<Service> {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use tollgate::{RuleSet, Ruling, Wall};
 
 use crate::door::{Name, Places};
@@ -89,10 +89,14 @@ impl Metrics {
     /// Counts a decision.
     #[inline]
     pub(crate) fn decided(&self, door: Name, ruling: &Ruling) {
+        self.counting(door).decided(ruling);
+    }
+
+    /// Counts decisions that are made one after the other: where they are counted is found out once.
+    pub(crate) fn counting(&self, door: Name) -> Counting<'_> {
         let writer = Writer::here();
-        let denied = usize::from(!ruling.is_allowed());
-        writer.add(&writer.of(&self.shards).decisions[door as usize][denied], 1);
-        self.series.load().count(writer, ruling);
+        let outcomes = &writer.of(&self.shards).decisions[door as usize];
+        Counting { writer, outcomes, series: self.series.load() }
     }
 
     /// Counts decisions by limits that clients brought themselves.
@@ -187,6 +191,25 @@ impl Metrics {
         // First: so nothing that new rules say is missed.
         self.series.store(Arc::new(Series::new(rules, Some(&old))));
         exchange().inspect_err(|_| self.series.store(old))
+    }
+}
+
+/// Counts decisions of one thread. It is not to be kept for longer than they take: counts of rules
+/// that come into force meanwhile are looked for by name.
+pub(crate) struct Counting<'m> {
+    writer: Writer,
+    /// Allowed, and denied.
+    outcomes: &'m [AtomicU64; 2],
+    series: Guard<Arc<Series>>,
+}
+
+impl Counting<'_> {
+    /// Counts a decision.
+    #[inline]
+    pub(crate) fn decided(&self, ruling: &Ruling) {
+        let denied = usize::from(!ruling.is_allowed());
+        self.writer.add(&self.outcomes[denied], 1);
+        self.series.count(self.writer, ruling);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate::{Clock as _, Stats};
+use tollgate::{Clock as _, SharingStats, Stats};
 
 use super::Metrics;
 use super::family::{self, Family, Labels, Samples};
@@ -32,6 +32,7 @@ impl Metrics {
         families.extend(self.of_rules(&series));
         families.extend(of_switches(service));
         families.extend(of_engine(service));
+        families.extend(of_store(service));
         families.extend(of_held(service.held()));
         let quotas = self.quotas.get().map(|desk| desk.counts(service.clock().now()));
         families.extend(of_quotas(&quotas.unwrap_or_default()));
@@ -273,6 +274,51 @@ fn of_tls(tls: &Tls) -> Vec<Family> {
             "tollgate_tls_failed",
             "How many connections could not agree on TLS, or showed no certificate that is believed.",
             one_count(tls.failed()),
+        ),
+    ]
+}
+
+/// How limits are shared. Without a store, that there is none.
+fn of_store(service: &Service) -> Vec<Family> {
+    let stats = service.engine().sharing().unwrap_or_default();
+    let SharingStats { lent, short, asked, degraded, exchanges, failures, .. } = stats;
+    let by = |how: &str, count| (vec![("how", how.to_owned())], count);
+    let decisions =
+        vec![by("lent", lent), by("short", short), by("asked", asked), by("degraded", degraded)];
+    let one = |count: u64| vec![(Labels::new(), count)];
+    vec![
+        counter(
+            "tollgate_store_decisions",
+            "Decisions of shared limits: lent, with what the store had lent to this node; short, \
+             denied because the store had nothing a moment ago; asked, by the store; degraded, by \
+             on_store_failure while it fails.",
+            decisions,
+        ),
+        counter("tollgate_store_exchanges", "Questions to the store.", one(exchanges)),
+        counter(
+            "tollgate_store_failures",
+            "Questions that the store did not answer, or too late.",
+            one(failures),
+        ),
+        counter(
+            "tollgate_store_degradations",
+            "How often the store was left alone because it failed.",
+            one(stats.times_degraded),
+        ),
+        counter(
+            "tollgate_store_unpaid",
+            "What passed while the store was away and could not be told to it later.",
+            one(stats.unpaid),
+        ),
+        gauge(
+            "tollgate_store_degraded",
+            "1 while the store is left alone because it fails.",
+            vec![(Labels::new(), f64::from(u8::from(stats.is_degraded)))],
+        ),
+        gauge(
+            "tollgate_store_leased_keys",
+            "Keys that the store lends to this node.",
+            vec![(Labels::new(), stats.keys as f64)],
         ),
     ]
 }

@@ -185,6 +185,19 @@ fn decisions_that_come_together_are_timed_as_often_as_others() {
 }
 
 #[test]
+fn denials_that_come_together_are_all_counted() {
+    let service = service(RULES);
+    let attributes = [("user", "alice")];
+    let requests = [Request::new("GET", "/").attributes(&attributes); 20];
+    let mut allowed = 0;
+    service.check_batch(Name::Resp, &requests, |_, ruling| {
+        allowed += u64::from(ruling.is_allowed());
+    });
+    // Nobody reads the log here, so none is written about.
+    assert_eq!((allowed, service.denials().left_out()), (2, 18));
+}
+
+#[test]
 fn labels_are_escaped() {
     let labels = vec![("rule", "a\"} 1\nevil 2\\".to_owned())];
     let family = super::family::Family {

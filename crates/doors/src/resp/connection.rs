@@ -24,6 +24,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _};
+use tollgate::Sleep;
 
 use crate::connection::{Peer, Stream};
 use crate::door::Name;
@@ -33,6 +34,7 @@ use crate::resp::Resp;
 use crate::resp::patience::{Patience, Waiting};
 use crate::resp::pipeline::{self, Answered, Next};
 use crate::resp::session::Session;
+use crate::service;
 
 /// Serves a client until it goes, breaks the protocol, takes too long, or nobody is to be served any
 /// more.
@@ -104,6 +106,9 @@ struct Connection {
     output: Vec<u8>,
     written: usize,
     patience: Patience,
+    /// What is asked of a store, before it goes on.
+    fetching: Option<Sleep>,
+    turn: service::Turn,
     /// For what is long of all that.
     held: Held,
 }
@@ -137,6 +142,8 @@ impl Connection {
             output: Vec::new(),
             written: 0,
             patience: Patience::new(&door.limits),
+            fetching: None,
+            turn: service::Turn::First,
             held: Held::nothing(Arc::clone(door.service.held())),
             door,
         }
@@ -147,6 +154,10 @@ impl Connection {
         ROOM.with_borrow_mut(|room| {
             loop {
                 ready!(self.poll_flush(context))?;
+                if let Some(fetching) = &mut self.fetching {
+                    ready!(fetching.as_mut().poll(context));
+                    self.fetching = None;
+                }
                 let read = match self.next {
                     Next::End => return Poll::Ready(Ok(Turn::Last)),
                     Next::Write => {
@@ -175,7 +186,8 @@ impl Connection {
         if !self.session.is_authenticated() {
             return Waiting::Password;
         }
-        if !self.output.is_empty() {
+        // Whoever waits for a store has asked, and is answered.
+        if !self.output.is_empty() || self.fetching.is_some() {
             return Waiting::Answers;
         }
         match self.input.is_empty() && self.session.holds_little() {
@@ -240,9 +252,14 @@ impl Connection {
     /// Answers the commands in `bytes`, and says how many of them are done with.
     fn answer_some(&mut self, bytes: &[u8], output: &mut Vec<u8>) -> usize {
         let wrong = self.session.wrong_passwords();
-        let answered = pipeline::answer(&self.door, &mut self.session, bytes, output);
-        let Answered { bytes: done, next } = answered;
+        let turn = mem::take(&mut self.turn);
+        let answered = pipeline::answer(&self.door, &mut self.session, bytes, turn, output);
+        let Answered { bytes: done, next, wait } = answered;
         self.next = next;
+        if let Some(wait) = wait {
+            self.fetching = Some(wait);
+            self.turn = service::Turn::Last;
+        }
         if self.session.wrong_passwords() != wrong {
             self.guessed(self.session.wrong_passwords() - wrong);
         }

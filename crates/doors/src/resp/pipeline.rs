@@ -1,24 +1,29 @@
 //! All commands that some bytes hold, answered in order. Those that follow each other and ask for
 //! decisions are decided together.
 
+use std::sync::{Arc, OnceLock};
+
 use smallvec::SmallVec;
+use tollgate::{Sleep, Wait};
 
 use crate::connection::Limits;
 use crate::resp::Resp;
 use crate::resp::asked::{Asked, Naming};
 use crate::resp::command::{self, Command, Verb};
-use crate::resp::frame::{Arguments, Decoded, ProtocolError, decode, words};
+use crate::resp::frame::{Arguments, Bounds, Decoded, ProtocolError, decode, words};
 use crate::resp::info;
 use crate::resp::reply::Replies;
 use crate::resp::session::Session;
 use crate::resp::throttle;
+use crate::service::Turn;
 
 /// What came of some bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answered {
     /// So many of them are done with.
     pub(crate) bytes: usize,
     pub(crate) next: Next,
+    /// What is to be waited for before it goes on, if there is anything.
+    pub(crate) wait: Option<Sleep>,
 }
 
 /// How it goes on.
@@ -37,46 +42,69 @@ pub(crate) fn answer(
     door: &Resp,
     session: &mut Session,
     bytes: &[u8],
+    turn: Turn,
     output: &mut Vec<u8>,
 ) -> Answered {
     let mut arguments = Arguments::new();
     let mut batch = Batch::default();
     let replies = Replies { protocol: session.protocol, bytes: output };
-    let mut answering = Answering { door, session, replies };
-    let mut at = 0;
+    let mut answering = Answering { door, session, replies, turn, wait: None };
+    // Where the first command is that is not answered.
+    let (mut at, mut open) = (0, 0);
     let next = loop {
+        if batch.is_empty() {
+            open = at;
+        }
         let bounds = answering.session.bounds(&door.limits);
         let flow = match decode(&bytes[at..], bounds, &mut arguments) {
             Ok(Decoded::Command { length }) => {
+                let begin = at;
                 at += length;
-                answering.take(&arguments, &mut batch)
-            }
-            Ok(Decoded::Line { line, length }) => {
-                at += length;
-                answering.decide(&mut batch);
-                match words(line, bounds) {
-                    Ok(words) => answering.line(&words),
-                    Err(error) => answering.refuse(error),
+                let flow = answering.take(&arguments, &mut batch);
+                // All before it is answered, and must not be carried out again: it is the first of
+                // its batch, or waits for itself.
+                match flow {
+                    Flow::Goes if batch.len() == 1 => open = begin,
+                    Flow::Waits if batch.is_empty() => open = begin,
+                    _ => {}
                 }
+                flow
             }
+            Ok(Decoded::Line { line, length }) => match answering.decide(&mut batch) {
+                Flow::Goes => {
+                    open = at;
+                    at += length;
+                    match words(line, bounds) {
+                        Ok(words) => answering.line(&words),
+                        Err(error) => answering.refuse(error),
+                    }
+                }
+                flow => flow,
+            },
             Ok(Decoded::Nothing { length }) => {
                 at += length;
                 Flow::Goes
             }
             Ok(Decoded::Incomplete { needs }) => break Next::Read { needs },
-            Err(error) => {
-                answering.decide(&mut batch);
-                answering.refuse(error)
-            }
+            Err(error) => match answering.decide(&mut batch) {
+                Flow::Goes => answering.refuse(error),
+                flow => flow,
+            },
         };
         match flow {
+            Flow::Waits => break Next::Write,
             Flow::Goes if answering.replies.bytes.len() >= MANY => break Next::Write,
             Flow::Goes => {}
             Flow::Ends => break Next::End,
         }
     };
-    answering.decide(&mut batch);
-    Answered { bytes: at, next }
+    if answering.wait.is_none() {
+        answering.decide(&mut batch);
+    }
+    match answering.wait {
+        None => Answered { bytes: at, next, wait: None },
+        wait => Answered { bytes: open, next: Next::Write, wait },
+    }
 }
 
 /// Whether anything comes after an answer.
@@ -84,6 +112,8 @@ pub(crate) fn answer(
 enum Flow {
     Goes,
     Ends,
+    /// A store has to be asked: what is not answered comes again.
+    Waits,
 }
 
 /// Commands that wait to be decided together: of one kind at a time.
@@ -100,6 +130,19 @@ struct Answering<'d> {
     door: &'d Resp,
     session: &'d mut Session,
     replies: Replies<'d>,
+    /// Of what is decided next.
+    turn: Turn,
+    wait: Option<Sleep>,
+}
+
+impl Batch<'_> {
+    fn len(&self) -> usize {
+        self.throttles.len() + self.checks.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 impl Answering<'_> {
@@ -114,7 +157,9 @@ impl Answering<'_> {
             && let Ok(asked) = throttle::read(arguments)
         {
             if batch.throttles.len() == BATCH || batch.form != form || batch.checks.len() > 0 {
-                self.decide(batch);
+                if self.decide(batch) == Flow::Waits {
+                    return Flow::Waits;
+                }
                 batch.form = form;
             }
             batch.throttles.push(asked);
@@ -131,8 +176,9 @@ impl Answering<'_> {
         batch: &mut Batch<'a>,
     ) -> Flow {
         let checks = matches!(known, Some(Command { verb: Verb::Check, .. }));
-        if !checks || !batch.throttles.is_empty() || batch.checks.len() == BATCH {
-            self.decide(batch);
+        let is_apart = !checks || !batch.throttles.is_empty() || batch.checks.len() == BATCH;
+        if is_apart && self.decide(batch) == Flow::Waits {
+            return Flow::Waits;
         }
         let Some(command) = known else { return self.unknown(arguments) };
         if !self.session.is_authenticated() && !command.is_for_anybody() {
@@ -158,11 +204,19 @@ impl Answering<'_> {
         match command.verb {
             Verb::Check => {
                 if let Err(error) = batch.checks.add(arguments, Naming::Nothing) {
-                    self.decide(batch);
+                    if self.decide(batch) == Flow::Waits {
+                        return Flow::Waits;
+                    }
                     self.replies.error(&format!("ERR {error}"));
                 }
             }
-            Verb::Exec => self.execute(),
+            Verb::Exec => return self.execute(),
+            Verb::Reset => return self.reset(arguments),
+            Verb::Peek => {
+                let Self { door, session, replies, turn, .. } = self;
+                let told = door.peek(arguments, session.client_cert(), *turn, replies);
+                return self.waits(told);
+            }
             Verb::Quit => {
                 self.replies.ok();
                 return Flow::Ends;
@@ -174,7 +228,7 @@ impl Answering<'_> {
 
     /// Answers a command that is for itself.
     fn answer(&mut self, verb: Verb, arguments: &[&[u8]]) {
-        let Self { door, session, replies } = self;
+        let Self { door, session, replies, .. } = self;
         let password = door.password.as_ref();
         match verb {
             Verb::Ping => match arguments {
@@ -209,8 +263,6 @@ impl Answering<'_> {
                 let reset = keys.filter(|key| door.service.reset_throttle(key)).count();
                 replies.integer(reset as i64);
             }
-            Verb::Peek => door.peek(arguments, session.client_cert(), replies),
-            Verb::Reset => door.reset(arguments, session.client_cert(), replies),
             Verb::Report => door.report(arguments, replies),
             Verb::Multi => match session.transaction {
                 Some(_) => replies.error("ERR MULTI calls can not be nested"),
@@ -228,7 +280,7 @@ impl Answering<'_> {
                 None => replies.ok(),
             },
             Verb::Unwatch => replies.ok(),
-            Verb::Check | Verb::Quit | Verb::Exec => {}
+            Verb::Check | Verb::Peek | Verb::Reset | Verb::Quit | Verb::Exec => {}
         }
     }
 
@@ -239,6 +291,12 @@ impl Answering<'_> {
         if command.verb == Verb::Command {
             transaction.spoil();
             return self.replies.error("ERR Command not allowed inside a transaction");
+        }
+        if command.verb == Verb::Reset && self.door.service.engine().health().is_some() {
+            transaction.spoil();
+            let text = "ERR the store has to be asked, which a transaction cannot wait for: \
+                        send TG.RESET by itself";
+            return self.replies.error(text);
         }
         let Limits { batch, body_bytes, .. } = &self.door.limits;
         match transaction.add(arguments, &self.door.limits) {
@@ -252,23 +310,87 @@ impl Answering<'_> {
 
     /// Answers what has come since `MULTI`, as one.
     #[inline(never)]
-    fn execute(&mut self) {
+    fn execute(&mut self) -> Flow {
         let Some(transaction) = self.session.transaction.take() else {
-            return self.replies.error("ERR EXEC without MULTI");
+            self.replies.error("ERR EXEC without MULTI");
+            return Flow::Goes;
         };
         if transaction.is_broken() {
             let text = "EXECABORT Transaction discarded because of previous errors.";
-            return self.replies.error(text);
+            self.replies.error(text);
+            return Flow::Goes;
+        }
+        let bounds = self.session.bounds(&self.door.limits);
+        if let Err(wait) = self.need(transaction.bytes(), bounds) {
+            // It is carried out when it comes again.
+            self.session.transaction = Some(transaction);
+            return self.waits(Err(wait));
         }
         self.replies.array(transaction.len());
-        let bounds = self.session.bounds(&self.door.limits);
         let (mut rest, mut arguments) = (transaction.bytes(), Arguments::new());
+        self.turn = Turn::Last;
         let mut batch = Batch::default();
         while let Ok(Decoded::Command { length }) = decode(rest, bounds, &mut arguments) {
             rest = &rest[length..];
             self.take(&arguments, &mut batch);
+            self.turn = Turn::Last;
         }
         self.decide(&mut batch);
+        self.turn = Turn::First;
+        Flow::Goes
+    }
+
+    /// What is to be waited for before these commands are carried out, if there is anything.
+    fn need(&self, mut commands: &[u8], bounds: Bounds) -> Result<(), Wait> {
+        let (mut arguments, mut asked) = (Arguments::new(), Asked::default());
+        while let Ok(Decoded::Command { length }) = decode(commands, bounds, &mut arguments) {
+            commands = &commands[length..];
+            let known = arguments.first().and_then(|name| Command::find(name));
+            if matches!(known, Some(Command { verb: Verb::Check, .. })) {
+                // What is wrong with one is said when it is carried out.
+                let _ = asked.add(&arguments, Naming::Nothing);
+            }
+        }
+        // All of them at once: it is waited for once, and then carried out.
+        let client = self.session.client_cert();
+        let requests: SmallVec<[_; 4]> = asked.each(client).map(|(it, _)| it).collect();
+        self.door.service.need(&requests, self.turn)
+    }
+
+    /// How it goes on after something was told, or was not.
+    fn waits(&mut self, told: Result<(), Wait>) -> Flow {
+        match told {
+            Ok(()) => {
+                // The next one has its first turn.
+                self.turn = Turn::First;
+                Flow::Goes
+            }
+            Err(wait) => {
+                self.wait = Some(Box::pin(wait.fetch()));
+                Flow::Waits
+            }
+        }
+    }
+
+    /// Gives keys everything back. Where a store has to forget them that is waited for, and answered
+    /// when the command comes again.
+    fn reset(&mut self, arguments: &[&[u8]]) -> Flow {
+        let Self { door, session, replies, .. } = self;
+        if let Some(done) = session.reset.take() {
+            self.turn = Turn::First;
+            match done.get() {
+                Some(start) => replies.new_start(start),
+                None => replies.error("ERR it broke off: try again"),
+            }
+            return Flow::Goes;
+        }
+        let Some(reset) = door.reset(arguments, session.client_cert(), replies) else {
+            return Flow::Goes;
+        };
+        let done = Arc::new(OnceLock::new());
+        session.reset = Some(Arc::clone(&done));
+        self.wait = Some(Box::pin(async move { _ = done.set(reset.await) }));
+        Flow::Waits
     }
 
     /// A command that is not even kept: if others are, none of them is carried out.
@@ -283,9 +405,10 @@ impl Answering<'_> {
     fn line(&mut self, words: &[Vec<u8>]) -> Flow {
         let arguments: Arguments<'_> = words.iter().map(Vec::as_slice).collect();
         let mut batch = Batch::default();
-        let flow = self.take(&arguments, &mut batch);
-        self.decide(&mut batch);
-        flow
+        match self.take(&arguments, &mut batch) {
+            Flow::Goes => self.decide(&mut batch),
+            flow => flow,
+        }
     }
 
     fn unknown(&mut self, arguments: &[&[u8]]) -> Flow {
@@ -309,15 +432,20 @@ impl Answering<'_> {
 
     /// Decides what waits for it, and answers it in order.
     #[inline]
-    fn decide(&mut self, batch: &mut Batch<'_>) {
+    fn decide(&mut self, batch: &mut Batch<'_>) -> Flow {
         if !batch.throttles.is_empty() {
             throttle::decide(&self.door.service, batch.form, &batch.throttles, &mut self.replies);
             batch.throttles.clear();
         }
         if batch.checks.len() > 0 {
-            self.door.check(&batch.checks, self.session.client_cert(), &mut self.replies);
+            let client = self.session.client_cert();
+            let told = self.door.check(&batch.checks, client, self.turn, &mut self.replies);
+            if self.waits(told) == Flow::Waits {
+                return Flow::Waits;
+            }
             batch.checks.clear();
         }
+        Flow::Goes
     }
 }
 

@@ -3,30 +3,40 @@
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tollgate::{Clock as _, Decision, Outcome, Request, Ruling, Tick};
+use tollgate::{Clock as _, Decision, NewStart, Outcome, Request, Ruling, Tick, Wait};
 
 use crate::door::Name;
 use crate::resp::Resp;
 use crate::resp::asked::{Asked, Naming};
 use crate::resp::ended::Ended;
 use crate::resp::reply::Replies;
+use crate::service::Turn;
 use crate::tickets::{Ticket, Tickets};
 
 impl Resp {
     /// Decides about all of these, and answers each.
     #[inline(never)]
-    pub(super) fn check(&self, asked: &Asked<'_>, client: &str, replies: &mut Replies<'_>) {
+    pub(super) fn check(
+        &self,
+        asked: &Asked<'_>,
+        client: &str,
+        turn: Turn,
+        replies: &mut Replies<'_>,
+    ) -> Result<(), Wait> {
         let now = self.service.clock().now();
         // Before anything is decided: slots may be free again.
         self.tickets.sweep(now);
         let requests: SmallVec<[Request<'_>; 4]> =
             asked.each(client).map(|(request, _)| request).collect();
+        self.service.need(&requests, turn)?;
         if !self.tickets.has_room(requests.len(), now) {
-            return requests.iter().for_each(|request| self.check_in_need(request, now, replies));
+            requests.iter().for_each(|request| self.check_in_need(request, now, replies));
+            return Ok(());
         }
         self.service.check_batch(Name::Resp, &requests, |at, ruling| {
             self.tell(ruling, &requests[at], now, replies);
         });
+        Ok(())
     }
 
     /// Decides about one request where there may be no room for its ticket. Whether it needs one is
@@ -37,43 +47,75 @@ impl Resp {
         match needs_one && !self.tickets.has_room(1, now) {
             true => replies
                 .error("ERR too many requests are under way: say how they ended, with TG.REPORT"),
-            false => self.tell(self.service.check(Name::Resp, request), request, now, replies),
+            false => {
+                let mut ruling = self.service.check(Name::Resp, request);
+                self.tell(&mut ruling, request, now, replies);
+            }
         }
     }
 
     /// Answers, and keeps what is under way.
-    fn tell(&self, ruling: Ruling, request: &Request<'_>, now: Tick, replies: &mut Replies<'_>) {
+    fn tell(
+        &self,
+        ruling: &mut Ruling,
+        request: &Request<'_>,
+        now: Tick,
+        replies: &mut Replies<'_>,
+    ) {
         let waits = ruling.is_allowed() && ruling.needs_report();
         let ticket = waits.then(|| self.tickets.draw(now));
-        answer(&ruling, ticket, replies);
+        answer(ruling, ticket, replies);
         if let Some(ticket) = ticket {
-            self.tickets.put(ticket, ruling.keep(), request);
+            self.tickets.put(ticket, ruling.take_under_way(), request);
         }
     }
 
     /// Answers what [`check`](Self::check) would.
-    pub(super) fn peek(&self, arguments: &[&[u8]], client: &str, replies: &mut Replies<'_>) {
+    pub(super) fn peek(
+        &self,
+        arguments: &[&[u8]],
+        client: &str,
+        turn: Turn,
+        replies: &mut Replies<'_>,
+    ) -> Result<(), Wait> {
         let mut asked = Asked::default();
         if let Err(error) = asked.add(arguments, Naming::Nothing) {
-            return replies.error(&format!("ERR {error}"));
+            replies.error(&format!("ERR {error}"));
         }
         for (request, _) in asked.each(client) {
-            answer(&self.service.peek(&request), None, replies);
+            answer(&self.service.try_peek(&request, turn)?, None, replies);
         }
+        Ok(())
     }
 
-    /// Gives the keys of a request everything back, for all rules or for one.
-    pub(super) fn reset(&self, arguments: &[&[u8]], client: &str, replies: &mut Replies<'_>) {
+    /// Gives the keys of a request everything back, for all rules or for one. What is answered comes
+    /// later if a store has to forget them.
+    pub(super) fn reset(
+        &self,
+        arguments: &[&[u8]],
+        client: &str,
+        replies: &mut Replies<'_>,
+    ) -> Option<impl Future<Output = NewStart> + Send + 'static> {
+        let engine = self.service.engine();
         let mut asked = Asked::default();
         if let Err(error) = asked.add(arguments, Naming::Rules) {
-            return replies.error(&format!("ERR {error}"));
+            replies.error(&format!("ERR {error}"));
+            return None;
         }
-        for (request, rule) in asked.each(client) {
-            match self.service.engine().reset(&request, rule) {
-                Ok(reset) => replies.integer(reset as i64),
+        // A command is about one request.
+        let (request, rule) = asked.each(client).next()?;
+        if engine.health().is_some() {
+            match engine.reset_waiting(&request, rule) {
+                Ok(reset) => return Some(reset),
                 Err(error) => replies.error(&format!("ERR {error}")),
             }
+            return None;
         }
+        match engine.reset(&request, rule) {
+            Ok(reset) => replies.integer(reset as i64),
+            Err(error) => replies.error(&format!("ERR {error}")),
+        }
+        None
     }
 
     /// Says how a request ended: 1 if its ticket is known, 0 if not.
@@ -88,6 +130,19 @@ impl Resp {
         if let Some(kept) = kept {
             let outcome = Outcome { status: ended.status, headers: &ended.headers };
             kept.report(self.service.engine(), &outcome);
+        }
+    }
+}
+
+impl Replies<'_> {
+    /// What came of giving keys everything back.
+    pub(super) fn new_start(&mut self, start: &NewStart) {
+        match &start.failure {
+            None => self.integer(start.counters as i64),
+            Some(failure) => {
+                let text = format!("ERR the store keeps this, and did not forget it: {failure}");
+                self.error(&text);
+            }
         }
     }
 }

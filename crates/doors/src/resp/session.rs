@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use tollgate::NewStart;
 
 use crate::connection::{Limits, Peer};
 use crate::resp::command::unknown_subcommand;
@@ -24,6 +27,8 @@ pub(crate) struct Session {
     library_version: Box<[u8]>,
     /// What has come since `MULTI`.
     pub(crate) transaction: Option<Box<Transaction>>,
+    /// What came of the `TG.RESET` that a store was asked for.
+    pub(crate) reset: Option<Arc<OnceLock<NewStart>>>,
 }
 
 impl Session {
@@ -40,6 +45,7 @@ impl Session {
             library: Box::default(),
             library_version: Box::default(),
             transaction: None,
+            reset: None,
         }
     }
 

@@ -8,6 +8,7 @@ use crate::resp::pipeline::{self, Next};
 use crate::resp::session::Session;
 use crate::secret::Secret;
 use crate::service::Service;
+use crate::service::Turn;
 use crate::tickets::Tickets;
 
 /// A connection without a socket.
@@ -44,7 +45,8 @@ impl Talk {
                 Next::Read { .. } | Next::Write => {}
             }
             let mut some = Vec::new();
-            let answered = pipeline::answer(&self.door, &mut self.session, &self.input, &mut some);
+            let answered =
+                pipeline::answer(&self.door, &mut self.session, &self.input, Turn::Last, &mut some);
             self.input.drain(..answered.bytes);
             self.next = answered.next;
             answers.append(&mut some);

@@ -13,15 +13,16 @@ use crate::door::Name;
 use crate::service::Service;
 
 impl Service {
-    /// Lets each of these requests pass, or not, and calls `each` with its place and its ruling.
+    /// Lets each of these requests pass, or not, and calls `each` with its place and its ruling,
+    /// which is lent.
     pub(crate) fn check_batch(
         &self,
         door: Name,
         requests: &[Request<'_>],
-        mut each: impl FnMut(usize, Ruling),
+        mut each: impl FnMut(usize, &mut Ruling),
     ) {
         if let [request] = requests {
-            return each(0, self.check(door, request));
+            return each(0, &mut self.check(door, request));
         }
         let (first, rest) = match self.metrics.times_of_next(requests.len()) {
             0 => requests.split_at(0),
@@ -31,10 +32,18 @@ impl Service {
                 some
             }
         };
-        self.engine.decide_batch(rest, |at, ruling| {
-            self.decided(door, &rest[at], &ruling);
+        let counting = self.metrics.counting(door);
+        let (mut is_due, mut left_out) = (true, 0);
+        self.engine.decide_each(rest, |at, ruling| {
+            counting.decided(ruling);
+            match (ruling.is_allowed(), is_due) {
+                (true, _) => {}
+                (false, true) => is_due = self.denials.note(door, &rest[at], ruling),
+                (false, false) => left_out += 1,
+            }
             each(first.len() + at, ruling);
         });
+        self.denials.leave_out(left_out);
     }
 
     /// The same, with a look at the clock before and after. What is told about the rulings is not
@@ -44,14 +53,14 @@ impl Service {
         door: Name,
         requests: &[Request<'_>],
         timed: u64,
-        each: &mut impl FnMut(usize, Ruling),
+        each: &mut impl FnMut(usize, &mut Ruling),
     ) {
         let mut rulings = SmallVec::<[Ruling; HELD]>::new();
         let began = self.clock().now();
         self.engine.decide_batch(requests, |_, ruling| rulings.push(ruling));
         self.metrics.decided_in(self.share_since(began, requests.len()), timed);
-        for (at, ruling) in rulings.into_iter().enumerate() {
-            self.decided(door, &requests[at], &ruling);
+        for (at, ruling) in rulings.iter_mut().enumerate() {
+            self.decided(door, &requests[at], ruling);
             each(at, ruling);
         }
     }

@@ -13,8 +13,9 @@ use std::time::{Duration, SystemTime};
 use bytes::{Buf as _, Bytes};
 use hyper::body::Body as _;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tollgate::{Clock as _, Wall};
+use tollgate::{Clock as _, Wait, Wall};
 
+use crate::service::Turn;
 use crate::web::begun::{Begun, LEAST_ROOM};
 use crate::web::head::Head;
 use crate::web::silence::{Owed, Requests};
@@ -35,6 +36,8 @@ enum Step {
     More,
     /// Go on: there may be more here.
     Again,
+    /// A store has to be asked before the next one can be answered.
+    Wait(Wait),
     /// Leave it to hyper.
     Hyper,
 }
@@ -50,9 +53,10 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
     /// Answers as long as requests are plain.
     pub(super) async fn run(mut self) -> Next {
         let mut out = Vec::new();
-        let mut date = Date::default();
+        let (mut date, mut turn) = (Date::default(), Turn::First);
         loop {
-            let step = self.answer_all(&mut out, &mut date);
+            let step = self.answer_all(&mut out, &mut date, turn);
+            turn = Turn::First;
             if !out.is_empty() {
                 if self.begun.write_all(&out).await.is_err() {
                     return Next::Over;
@@ -63,6 +67,12 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
             match step {
                 Step::Hyper => return Next::Hyper,
                 Step::Again => {}
+                Step::Wait(wait) => {
+                    let one = self.requests.begin();
+                    wait.fetch().await;
+                    drop(one);
+                    turn = Turn::Last;
+                }
                 Step::More => match self.read().await {
                     Ok(1..) => {}
                     Ok(0) | Err(_) => return Next::Over,
@@ -71,8 +81,9 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
         }
     }
 
-    /// Answers what is here in full, as much as can be sent at once.
-    fn answer_all(&mut self, out: &mut Vec<u8>, date: &mut Date) -> Step {
+    /// Answers what is here in full, as much as can be sent at once. For the first of them it may be
+    /// the last turn.
+    fn answer_all(&mut self, out: &mut Vec<u8>, date: &mut Date, mut turn: Turn) -> Step {
         while out.len() < AT_ONCE {
             let bytes = self.begun.unread();
             if bytes.is_empty() {
@@ -86,7 +97,12 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
             let end = body.end;
             // A body that is still to come is waited for by those who know for how long.
             let Some(body) = bytes.get(body) else { return Step::Hyper };
-            let Some(answer) = self.site.quick(path, body) else { return Step::Hyper };
+            let answer = match self.site.quick(path, body, turn) {
+                Some(Ok(answer)) => answer,
+                Some(Err(wait)) => return Step::Wait(wait),
+                None => return Step::Hyper,
+            };
+            turn = Turn::First;
             // Nobody could look in between.
             self.requests.once();
             write(answer, date.at(self.site.service().clock().wall()), out);
@@ -202,8 +218,8 @@ mod tests {
             Response::default()
         }
 
-        fn quick(&self, _: &str, _: &[u8]) -> Option<Answer> {
-            Some(Response::new(Bytes::from(vec![b'a'; LENGTH]).into()))
+        fn quick(&self, _: &str, _: &[u8], _: Turn) -> Option<Result<Answer, Wait>> {
+            Some(Ok(Response::new(Bytes::from(vec![b'a'; LENGTH]).into())))
         }
     }
 

@@ -1,6 +1,7 @@
-//! A request that somebody asks about, as a message.
+//! Requests that somebody asks about, as messages.
 
 use std::net::IpAddr;
+use std::ops::Range;
 
 use smallvec::SmallVec;
 use tollgate::Request;
@@ -10,92 +11,164 @@ use tollgate_rules::Attribute;
 use crate::grpc::frame::Refusal;
 use crate::grpc::wire::{self, Fields};
 
-/// A request that somebody asks about.
+/// Requests that somebody asks about at once, with everything that they say.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked<'a> {
+    pub(super) checks: SmallVec<[Check<'a>; 1]>,
+    /// Of all of them, one behind the other: in lists of their own they would be most of what is
+    /// moved about.
+    attributes: Pairs<'a>,
+    headers: Pairs<'a>,
+}
+
+/// What one of them says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Check<'a> {
     method: &'a str,
     path: &'a str,
     host: &'a str,
     ip: Option<IpAddr>,
-    attributes: Pairs<'a>,
-    headers: Pairs<'a>,
     cost: Option<u64>,
+    attributes: Part,
+    headers: Part,
+    pub(super) id: u64,
     pub(super) peek: bool,
     pub(super) with_rules: bool,
-    pub(super) id: u64,
 }
+
+/// Where the pairs of one stand among those of all.
+type Part = Range<u32>;
 
 /// Names and values.
 type Pairs<'a> = SmallVec<[(&'a str, &'a str); 2]>;
 
 impl<'a> Asked<'a> {
+    /// None yet, with room for so many of the usual size.
+    pub(super) fn with_room(count: usize) -> Self {
+        Self {
+            checks: SmallVec::with_capacity(count),
+            attributes: SmallVec::with_capacity(count),
+            headers: SmallVec::new(),
+        }
+    }
+
     /// A message that was read before.
     pub(super) fn of(asked: &'a CheckRequest) -> Result<Self, Refusal> {
-        let pairs = |map: &'a std::collections::BTreeMap<String, String>| {
+        let pairs = |map: &'a std::collections::BTreeMap<String, String>| -> Pairs<'a> {
             map.iter().map(|(name, value)| (&**name, &**value)).collect()
         };
-        let read = Self {
+        let mut read = Self {
+            checks: SmallVec::new(),
+            attributes: pairs(&asked.attributes),
+            headers: pairs(&asked.headers),
+        };
+        let ip = address(&asked.ip)?;
+        if let Some((name, _)) = read.attributes.iter().find(|(name, _)| !Attribute::is_given(name))
+        {
+            return Err(unknown(name));
+        }
+        let check = Check {
             method: &asked.method,
             path: &asked.path,
             host: &asked.host,
-            ip: address(&asked.ip)?,
-            attributes: pairs(&asked.attributes),
-            headers: pairs(&asked.headers),
+            ip,
             cost: asked.cost,
+            attributes: 0..end(&read.attributes),
+            headers: 0..end(&read.headers),
+            id: asked.id,
             peek: asked.peek,
             with_rules: asked.with_rules,
-            id: asked.id,
         };
-        read.check()
+        check.validate()?;
+        read.checks.push(check);
+        Ok(read)
     }
 
-    /// A message as it came: the same, without making a copy of everything first.
-    pub(super) fn read(message: &'a [u8]) -> Result<Self, Refusal> {
-        let (mut read, mut fields) = (Self::default(), Fields::of(message));
+    /// Takes in a message as it came: the same, without making a copy of everything first.
+    pub(super) fn read(&mut self, message: &'a [u8]) -> Result<(), Refusal> {
+        let (mut check, mut fields) = (Check::default(), Fields::of(message));
+        check.attributes.start = end(&self.attributes);
+        check.headers.start = end(&self.headers);
         while let Some((number, value)) = fields.next()? {
             match number {
-                1 => read.method = value.text()?,
-                2 => read.path = value.text()?,
-                3 => read.host = value.text()?,
-                4 => read.ip = address(value.text()?)?,
-                5 => read.attributes.push(wire::pair(value.bytes()?)?),
-                6 => read.headers.push(wire::pair(value.bytes()?)?),
-                7 => read.cost = Some(value.number()?),
-                8 => read.peek = value.number()? != 0,
-                9 => read.with_rules = value.number()? != 0,
-                10 => read.id = value.number()?,
+                1 => check.method = value.text()?,
+                2 => check.path = value.text()?,
+                3 => check.host = value.text()?,
+                4 => check.ip = address(value.text()?)?,
+                5 => {
+                    let (name, value) = wire::named(value.bytes()?)?;
+                    self.attributes.push((given(name)?, value));
+                }
+                6 => self.headers.push(wire::pair(value.bytes()?)?),
+                7 => check.cost = Some(value.number()?),
+                8 => check.peek = value.number()? != 0,
+                9 => check.with_rules = value.number()? != 0,
+                10 => check.id = value.number()?,
                 // What later versions say does not concern us.
                 _ => {}
             }
         }
-        read.check()
+        check.attributes.end = end(&self.attributes);
+        check.headers.end = end(&self.headers);
+        check.validate()?;
+        self.checks.push(check);
+        Ok(())
     }
 
-    fn check(self) -> Result<Self, Refusal> {
+    /// The request that one of them asks about, of a client that has shown this certificate. Without
+    /// a method it is a GET, without a path one for `/`.
+    #[inline(always)]
+    pub(super) fn request<'r>(&'r self, check: &Check<'r>, client: &'r str) -> Request<'r> {
+        let method = if check.method.is_empty() { "GET" } else { check.method };
+        let path = if check.path.is_empty() { "/" } else { check.path };
+        let request = Request::new(method, path)
+            .host(check.host)
+            .client_cert(client)
+            .cost(check.cost.unwrap_or(1))
+            .headers(&self.headers[within(&check.headers)])
+            .attributes(&self.attributes[within(&check.attributes)]);
+        match check.ip {
+            Some(ip) => request.peer(ip),
+            None => request,
+        }
+    }
+}
+
+impl Check<'_> {
+    fn validate(&self) -> Result<(), Refusal> {
         if self.attributes.len() > MOST || self.headers.len() > MOST {
             let message = format!("there are more than {MOST} attributes or headers");
             return Err(Refusal::invalid(message));
         }
-        if let Some((name, _)) = self.attributes.iter().find(|(name, _)| !Attribute::is_given(name))
-        {
-            return Err(unknown(name));
-        }
         if self.cost.is_some_and(|cost| cost > MOST_COST) {
             return Err(Refusal::invalid(format!("the cost is more than {MOST_COST}")));
         }
-        Ok(self)
+        Ok(())
     }
+}
 
-    /// The request. Without a method it is a GET, without a path one for `/`.
-    pub(super) fn request(&self) -> Request<'_> {
-        let method = if self.method.is_empty() { "GET" } else { self.method };
-        let path = if self.path.is_empty() { "/" } else { self.path };
-        let request = Request::new(method, path)
-            .host(self.host)
-            .cost(self.cost.unwrap_or(1))
-            .headers(&self.headers)
-            .attributes(&self.attributes);
-        self.ip.map_or(request, |ip| request.peer(ip))
+/// Where the next pair will stand. A message has fewer bytes than fit.
+#[inline]
+fn end(pairs: &Pairs<'_>) -> u32 {
+    pairs.len() as u32
+}
+
+#[inline]
+const fn within(part: &Part) -> Range<usize> {
+    part.start as usize..part.end as usize
+}
+
+/// The name of an attribute that can be given. Those that are given most are known by their bytes.
+#[inline]
+fn given(name: &[u8]) -> Result<&str, Refusal> {
+    match name {
+        b"user" => Ok("user"),
+        b"account" => Ok("account"),
+        b"api_key" => Ok("api_key"),
+        _ => match wire::text(name)? {
+            name if Attribute::is_given(name) => Ok(name),
+            name => Err(unknown(name)),
+        },
     }
 }
 

@@ -4,7 +4,6 @@ mod asked;
 mod stream;
 mod told;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,15 +37,17 @@ impl Asking {
     }
 
     fn check_at(&self, asked: &Asked<'_>, now: Tick) -> Result<CheckResponse, Refusal> {
-        let request = asked.request().client_cert(self.client_cert());
-        if asked.peek {
-            return Ok(told::answer(&self.service.peek(&request), None, asked));
+        // There is one: whoever was read asks about something.
+        let Some(check) = asked.checks.first() else { return Ok(CheckResponse::default()) };
+        let request = asked.request(check, self.client_cert());
+        if check.peek {
+            return Ok(told::answer(&self.look_at(&request)?, None, check));
         }
         self.need_room(std::slice::from_ref(&request), now)?;
-        let ruling = self.service.check(Name::Grpc, &request);
+        let mut ruling = self.ruling(&request)?;
         let ticket = self.ticket(&ruling, now);
-        let answer = told::answer(&ruling, ticket, asked);
-        self.keep(ruling, ticket, &request);
+        let answer = told::answer(&ruling, ticket, check);
+        self.keep(&mut ruling, ticket, &request);
         Ok(answer)
     }
 
@@ -55,37 +56,43 @@ impl Asking {
     pub(super) fn check_batch(&self, message: &[u8]) -> Result<Bytes, Refusal> {
         let now = self.service.clock().now();
         self.tickets.sweep(now);
-        let (mut checks, mut fields) = (Vec::new(), Fields::of(message));
-        while let Some((number, value)) = fields.next()? {
-            if number == 1 {
-                self.need_few(checks.len() + 1, "checks")?;
-                checks.push(Asked::read(value.bytes()?)?);
-            }
-        }
-        let requests = checks.iter().map(|asked| asked.request().client_cert(self.client_cert()));
+        let asked = self.read_batch(message)?;
+        let requests = asked.checks.iter().map(|check| asked.request(check, self.client_cert()));
         let requests: Vec<_> = requests.collect();
         self.need_room(&requests, now)?;
-        let mut to = Vec::with_capacity(checks.len() * ROOM + ROOM);
+        let mut to = Vec::with_capacity(requests.len() * ROOM + ROOM);
         frame::begin(&mut to);
-        let mut tell = |at: usize, ruling: Ruling| {
-            let ticket = if checks[at].peek { None } else { self.ticket(&ruling, now) };
-            wire::put_message(&mut to, 1, |to| told::write(&ruling, ticket, &checks[at], to));
+        let mut tell = |at: usize, ruling: &mut Ruling| {
+            let check = &asked.checks[at];
+            let ticket = if check.peek { None } else { self.ticket(ruling, now) };
+            wire::put_message(&mut to, 1, |to| told::write(ruling, ticket, check, to));
             self.keep(ruling, ticket, &requests[at]);
         };
-        if checks.iter().any(|check| check.peek) {
-            for (at, (check, request)) in checks.iter().zip(&requests).enumerate() {
-                tell(
-                    at,
-                    match check.peek {
-                        true => self.service.peek(request),
-                        false => self.service.check(Name::Grpc, request),
-                    },
-                );
+        self.service.need(&requests, self.turn)?;
+        if asked.checks.iter().any(|check| check.peek) {
+            for (at, (check, request)) in asked.checks.iter().zip(&requests).enumerate() {
+                let mut ruling = match check.peek {
+                    true => self.service.peek(request),
+                    false => self.service.check(Name::Grpc, request),
+                };
+                tell(at, &mut ruling);
             }
         } else {
             self.service.check_batch(Name::Grpc, &requests, tell);
         }
         Ok(frame::end(to))
+    }
+
+    fn read_batch<'a>(&self, message: &'a [u8]) -> Result<Asked<'a>, Refusal> {
+        let mut asked = Asked::with_room((message.len() / SHORT).min(self.limits.batch));
+        let mut fields = Fields::of(message);
+        while let Some((number, value)) = fields.next()? {
+            if number == 1 {
+                self.need_few(asked.checks.len() + 1, "checks")?;
+                asked.read(value.bytes()?)?;
+            }
+        }
+        Ok(asked)
     }
 
     /// How requests ended.
@@ -126,9 +133,9 @@ impl Asking {
         needed.then(|| self.tickets.draw(now))
     }
 
-    fn keep(&self, ruling: Ruling, ticket: Option<Ticket>, request: &Request<'_>) {
+    fn keep(&self, ruling: &mut Ruling, ticket: Option<Ticket>, request: &Request<'_>) {
         if let Some(ticket) = ticket {
-            self.tickets.put(ticket, ruling.keep(), request);
+            self.tickets.put(ticket, ruling.take_under_way(), request);
         }
     }
 }
@@ -146,6 +153,11 @@ impl Native {
     }
 }
 
+/// Who asks.
+fn peer_of<T>(asked: &tonic::Request<T>) -> Peer {
+    asked.extensions().get::<Peer>().cloned().unwrap_or_default()
+}
+
 #[async_trait]
 impl tollgate_server::Tollgate for Native {
     type CheckStreamStream = Answers;
@@ -154,14 +166,15 @@ impl tollgate_server::Tollgate for Native {
         &self,
         asked: tonic::Request<CheckRequest>,
     ) -> Result<Response<CheckResponse>, Status> {
-        told(self.asking.check(asked.into_inner()))
+        told(self.asking.in_turn(&peer_of(&asked), |it| it.check(asked.get_ref().clone())).await)
     }
 
     async fn check_batch(
         &self,
         asked: tonic::Request<CheckBatchRequest>,
     ) -> Result<Response<CheckBatchResponse>, Status> {
-        let answer = self.asking.check_batch(&asked.into_inner().encode_to_vec());
+        let (peer, message) = (peer_of(&asked), asked.into_inner().encode_to_vec());
+        let answer = self.asking.in_turn(&peer, |it| it.check_batch(&message)).await;
         let answer = answer.map_err(Refusal::status)?;
         let read = CheckBatchResponse::decode(answer.slice(frame::PREFIX..));
         read.map(Response::new).map_err(|error| Status::internal(error.to_string()))
@@ -171,12 +184,8 @@ impl tollgate_server::Tollgate for Native {
         &self,
         asked: tonic::Request<Streaming<CheckRequest>>,
     ) -> Result<Response<Answers>, Status> {
-        let peer = asked.extensions().get::<Peer>().cloned().unwrap_or_default();
-        let asking = match self.asking.of(&peer) {
-            Cow::Borrowed(_) => Arc::clone(&self.asking),
-            Cow::Owned(asking) => Arc::new(asking),
-        };
-        Ok(Response::new(Answers::new(asking, asked.into_inner())))
+        let (asking, peer) = (Arc::clone(&self.asking), peer_of(&asked));
+        Ok(Response::new(Answers::new(asking, peer, asked.into_inner())))
     }
 
     async fn report(
@@ -193,6 +202,9 @@ fn told<T>(told: Told<T>) -> Result<Response<T>, Status> {
 
 /// Enough for an answer, mostly.
 const ROOM: usize = 40;
+
+/// How long a short question is.
+const SHORT: usize = 16;
 
 const FULL: &str = "too many requests are under way: say how they ended, with Report";
 

@@ -4,12 +4,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use tollgate::Sleep;
 use tollgate_proto::tollgate::v1::{CheckRequest, CheckResponse};
 use tonic::codegen::tokio_stream::Stream;
 use tonic::{Status, Streaming};
 
-use crate::grpc::Asking;
+use crate::connection::Peer;
 use crate::grpc::frame::Refusal;
+use crate::grpc::{Asking, Told};
+use crate::service::Turn;
 
 /// The answers to requests that come in a stream, in their order.
 ///
@@ -17,7 +20,10 @@ use crate::grpc::frame::Refusal;
 /// further requests, and so nothing piles up here.
 pub(in crate::grpc) struct Answers {
     asking: Arc<Asking>,
+    peer: Peer,
     asked: Streaming<CheckRequest>,
+    /// A request that waits until a store was asked.
+    waiting: Option<(CheckRequest, Sleep)>,
     /// Ends with the server.
     draining: Pin<Box<dyn Future<Output = ()> + Send>>,
     /// Since others had their turn.
@@ -26,10 +32,17 @@ pub(in crate::grpc) struct Answers {
 }
 
 impl Answers {
-    pub(super) fn new(asking: Arc<Asking>, asked: Streaming<CheckRequest>) -> Self {
+    pub(super) fn new(asking: Arc<Asking>, peer: Peer, asked: Streaming<CheckRequest>) -> Self {
         let mut draining = asking.service.drain().listener();
         let draining = Box::pin(async move { draining.begin().await });
-        Self { asking, asked, draining, in_a_row: 0, is_over: false }
+        Self { asking, peer, asked, waiting: None, draining, in_a_row: 0, is_over: false }
+    }
+
+    fn told(&mut self, answer: Told<CheckResponse>) -> Poll<Option<Result<CheckResponse, Status>>> {
+        match answer {
+            Ok((answer, _)) => Poll::Ready(Some(Ok(answer))),
+            Err(refusal) => self.end(Refusal::status(refusal)),
+        }
     }
 
     fn end(&mut self, status: Status) -> Poll<Option<Result<CheckResponse, Status>>> {
@@ -51,6 +64,13 @@ impl Stream for Answers {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
+        if let Some((_, fetch)) = &mut this.waiting {
+            ready!(fetch.as_mut().poll(context));
+        }
+        if let Some((asked, _)) = this.waiting.take() {
+            let answer = this.asking.of(&this.peer, Turn::Last).check(asked);
+            return this.told(answer);
+        }
         let asked = match Pin::new(&mut this.asked).poll_next(context) {
             Poll::Ready(asked) => asked,
             Poll::Pending => {
@@ -62,9 +82,13 @@ impl Stream for Answers {
         };
         this.in_a_row += 1;
         match asked {
-            Some(Ok(asked)) => match this.asking.check(asked) {
-                Ok((answer, _)) => Poll::Ready(Some(Ok(answer))),
-                Err(refusal) => this.end(Refusal::status(refusal)),
+            Some(Ok(asked)) => match this.asking.of(&this.peer, Turn::First).check(asked.clone()) {
+                Err(Refusal::Wait(wait)) => {
+                    this.waiting = Some((asked, Box::pin(wait.0.fetch())));
+                    context.waker().wake_by_ref();
+                    Poll::Pending
+                }
+                answer => this.told(answer),
             },
             Some(Err(status)) => this.end(status),
             None => {

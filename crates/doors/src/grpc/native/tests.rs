@@ -113,6 +113,11 @@ fn what_is_wrong_is_named() {
     assert!(refused(CheckRequest { headers: many, ..user("a") }).contains("256"));
 }
 
+fn read(message: &[u8]) -> Result<Asked<'_>, Refusal> {
+    let mut asked = Asked::default();
+    asked.read(message).map(|()| asked)
+}
+
 proptest! {
     /// What is read where it stands is what everybody reads.
     #[test]
@@ -127,13 +132,13 @@ proptest! {
         let [method, path, host] = texts;
         let asked = CheckRequest { method, path, host, ip, attributes, headers, cost, peek, with_rules, id };
         let message = asked.encode_to_vec();
-        prop_assert_eq!(Asked::read(&message), Asked::of(&asked));
+        prop_assert_eq!(read(&message), Asked::of(&asked));
     }
 
     /// Whatever the bytes are: nobody reads a message where prost reads none.
     #[test]
     fn what_is_no_message_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-        let read = Asked::read(&bytes);
+        let read = read(&bytes);
         match CheckRequest::decode(&*bytes) {
             Err(_) => prop_assert!(read.is_err()),
             // A name that is there twice is found twice.
@@ -153,14 +158,15 @@ proptest! {
         let asked = CheckRequest { cost: Some(cost), with_rules, id, ..Default::default() };
         for _ in 0..times {
             let asked = Asked::of(&asked).unwrap();
-            let ruling = asking.service.peek(&asked.request());
+            let check = &asked.checks[0];
+            let ruling = asking.service.peek(&asked.request(check, ""));
             let mut written = vec![7];
-            wire::put_message(&mut written, 3, |to| told::write(&ruling, None, &asked, to));
-            let told = told::answer(&ruling, None, &asked);
+            wire::put_message(&mut written, 3, |to| told::write(&ruling, None, check, to));
+            let told = told::answer(&ruling, None, check);
             let mut expected = vec![7];
             prost::encoding::message::encode(3, &told, &mut expected);
             prop_assert_eq!(written, expected);
-            drop(asking.service.check(Name::Grpc, &asked.request()));
+            drop(asking.service.check(Name::Grpc, &asked.request(check, "")));
         }
     }
 }

@@ -4,20 +4,23 @@ use prost::Message as _;
 use tollgate::{Decision, RuleDecision, Ruling};
 use tollgate_proto::tollgate::v1::{self as proto, CheckResponse};
 
-use crate::grpc::native::asked::Asked;
+use crate::grpc::native::asked::Check;
 use crate::grpc::wire::{put_number, put_some, put_text};
 use crate::respond::millis;
 use crate::tickets::Ticket;
 
 /// Writes the same as a message.
-pub(super) fn write(ruling: &Ruling, ticket: Option<Ticket>, asked: &Asked<'_>, to: &mut Vec<u8>) {
+pub(super) fn write(ruling: &Ruling, ticket: Option<Ticket>, asked: &Check<'_>, to: &mut Vec<u8>) {
     if asked.with_rules || ticket.is_some() {
         // Those are few.
         return answer(ruling, ticket, asked).encode_raw(to);
     }
-    let decision = ruling.decision();
+    let (rule, decision) = match ruling.strictest() {
+        Some(strictest) => (strictest.name(), strictest.decision()),
+        None => ("", Decision::unlimited()),
+    };
     put_number(to, 1, ruling.is_allowed().into());
-    put_text(to, 2, ruling.rule().unwrap_or_default());
+    put_text(to, 2, rule);
     put_some(to, 3, known(decision.limit()));
     put_some(to, 4, known(decision.remaining()));
     put_number(to, 5, millis(decision.reset_after()));
@@ -27,7 +30,7 @@ pub(super) fn write(ruling: &Ruling, ticket: Option<Ticket>, asked: &Asked<'_>, 
     put_number(to, 11, asked.id);
 }
 
-pub(super) fn answer(ruling: &Ruling, ticket: Option<Ticket>, asked: &Asked<'_>) -> CheckResponse {
+pub(super) fn answer(ruling: &Ruling, ticket: Option<Ticket>, asked: &Check<'_>) -> CheckResponse {
     let decision = ruling.decision();
     CheckResponse {
         allowed: ruling.is_allowed(),

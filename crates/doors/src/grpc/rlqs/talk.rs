@@ -15,6 +15,7 @@ use crate::grpc::rlqs::desk::Desk;
 use crate::grpc::rlqs::stream::Reporter;
 use crate::respond::Answers;
 use crate::service::Service;
+use crate::service::Turn;
 use crate::tickets::Tickets;
 
 /// A conversation with one Envoy.
@@ -32,7 +33,8 @@ impl Talk {
         tickets: Arc<Tickets>,
         limits: Limits,
     ) -> Self {
-        let asking = Arc::new(Asking { service, answers, tickets, limits, client: None });
+        let asking =
+            Arc::new(Asking { service, answers, tickets, limits, client: None, turn: Turn::First });
         Self { asking, desk: Arc::default(), stream: None }
     }
 
@@ -52,7 +54,7 @@ impl Talk {
             self.stream = None;
             match refusal {
                 Refusal::Call { code, message } => (code as u16, message),
-                Refusal::NoCall => (0, String::new()),
+                Refusal::NoCall | Refusal::Wait(_) => (0, String::new()),
             }
         }))
     }

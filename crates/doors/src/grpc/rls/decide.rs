@@ -69,11 +69,11 @@ impl Part<'_, '_> {
 
 impl Asking {
     /// The usual case: one descriptor that spends something, and leaves the limit to rules.
-    pub(super) fn decide_single(&self, one: &Described<'_>) -> Decided {
+    pub(super) fn decide_single(&self, one: &Described<'_>) -> Result<Decided, Refusal> {
         let attributes = one.attributes();
         let request = one.request(&attributes).client_cert(self.client_cert());
-        let ruling = self.service.check(Name::Grpc, &request);
-        self.and_charge(ruling, &request)
+        let ruling = self.ruling(&request)?;
+        Ok(self.and_charge(ruling, &request))
     }
 
     pub(super) fn decide(&self, all: &[Described<'_>]) -> Result<Vec<Decided>, Refusal> {
@@ -85,6 +85,9 @@ impl Asking {
             needs: described.hits.max(1),
         });
         let mut parts: Vec<_> = parts.collect();
+        let by_rules = parts.iter().filter(|part| part.spends_by_rules());
+        let asked: Vec<_> = by_rules.map(|part| part.request).collect();
+        self.service.need(&asked, self.turn)?;
         match self.service.rules().descriptors() {
             Descriptors::Together => {
                 add_up(&mut parts);
@@ -197,7 +200,9 @@ impl Asking {
         let rest = request.cost(left);
         // If somebody was faster, there is less, which is as well.
         drop(self.service.engine().decide(&rest));
-        Decided::ByRules(self.service.peek(request))
+        let after = self.service.peek(request);
+        // What only a store knows may look as if it were all there.
+        Decided::ByRules(if after.is_allowed() { ruling } else { after })
     }
 
     /// What would be decided. Whoever spends nothing is told whether there is anything left, after

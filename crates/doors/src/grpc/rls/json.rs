@@ -16,13 +16,14 @@ use tollgate_proto::envoy::service::ratelimit::v3::rate_limit_response::{Code, r
 use tollgate_proto::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 use tollgate_proto::envoy::r#type::v3::RateLimitUnit;
 
+use crate::connection::Peer;
 use crate::grpc::frame::{self, Refusal};
 use crate::grpc::{Asking, LONGEST_DELAY};
 use crate::respond;
 use crate::web::Answer;
 
 /// The answer to a body: 200 if it may pass, 429 if not.
-pub(in crate::grpc) async fn answer_json(asking: &Asking, body: &[u8]) -> Answer {
+pub(in crate::grpc) async fn answer_json(asking: &Asking, peer: &Peer, body: &[u8]) -> Answer {
     let asked = match serde_json::from_slice::<Asked>(body) {
         Ok(asked) => RateLimitRequest::from(asked).encode_to_vec(),
         Err(error) => {
@@ -30,12 +31,14 @@ pub(in crate::grpc) async fn answer_json(asking: &Asking, body: &[u8]) -> Answer
             return respond::problem(StatusCode::BAD_REQUEST, &detail);
         }
     };
-    let (answer, delay) = match asking.should_rate_limit(&asked) {
+    let (answer, delay) = match asking.in_turn(peer, |it| it.should_rate_limit(&asked)).await {
         Ok((answer, delay)) => (answer.slice(frame::PREFIX..), delay),
         Err(Refusal::Call { message, .. }) => {
             return respond::problem(StatusCode::BAD_REQUEST, &message);
         }
-        Err(Refusal::NoCall) => return respond::problem(StatusCode::BAD_REQUEST, "no call"),
+        Err(Refusal::NoCall | Refusal::Wait(_)) => {
+            return respond::problem(StatusCode::BAD_REQUEST, "no call");
+        }
     };
     if !delay.is_zero() {
         asking.service.clock().sleep(delay.min(LONGEST_DELAY)).await;

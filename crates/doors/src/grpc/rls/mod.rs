@@ -29,7 +29,7 @@ impl Asking {
             && one.own.is_none()
             && one.hits > 0
         {
-            let decided = self.decide_single(one);
+            let decided = self.decide_single(one)?;
             return Ok((self.tell(std::slice::from_ref(&decided)), decided.delay()));
         }
         let decided = self.decide(&asked.descriptors)?;

@@ -15,6 +15,7 @@ use tollgate_proto::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitR
 use tollgate_proto::envoy::r#type::v3::RateLimitUnit;
 
 use super::*;
+use crate::connection::Peer;
 use crate::grpc::frame::{self, Code, Refusal};
 use crate::grpc::rls::described::Own;
 use crate::grpc::tests::asking;
@@ -231,7 +232,7 @@ fn json_is_answered_as_messages_are() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let asking = asking(RULES);
     let post = |body: &str| {
-        let answer = runtime.block_on(answer_json(&asking, body.as_bytes()));
+        let answer = runtime.block_on(answer_json(&asking, &Peer::default(), body.as_bytes()));
         let status = answer.status().as_u16();
         let body = crate::web::at_once(answer.into_body());
         (status, serde_json::from_slice::<serde_json::Value>(&body).unwrap())

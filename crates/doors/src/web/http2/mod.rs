@@ -41,10 +41,11 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tollgate::{Sleep, SystemClock, Timer as _};
+use tollgate::{Sleep, SystemClock, Timer as _, Wait};
 
 use crate::connection::{Limits, Peer};
 use crate::held::Held;
+use crate::service::Turn;
 use crate::web::begun::{Begun, PREFACE};
 use crate::web::silence::{OneRequest, Owed, Requests};
 use bridge::{Bridge, Start};
@@ -63,13 +64,15 @@ pub(crate) trait Calls: Send + Sync {
     fn path(&self, method: u8) -> &'static str;
 
     /// Answers a call, of which all is here.
-    fn call(&self, method: u8, body: &[u8], peer: &Peer) -> Called;
+    fn call(&self, method: u8, body: &[u8], peer: &Peer, turn: Turn) -> Called;
 }
 
 /// What a call is answered.
 pub(crate) enum Called {
     /// A message as calls carry it, and for how long it is to be kept back.
     Message(Bytes, Duration),
+    /// A store has to be asked first. Nothing was decided.
+    Wait(Wait),
     /// The call ends with this code of gRPC. What is said about it is fit for a header.
     Refusal(u16, String),
 }
@@ -110,9 +113,26 @@ struct Delayed {
     stream: u32,
     /// By how much its window differs from that of others.
     extra: i64,
-    message: Bytes,
-    sleep: Sleep,
+    until: Until,
     _one: OneRequest,
+}
+
+/// What an answer is kept back for.
+enum Until {
+    /// A while.
+    Over(Sleep, Bytes),
+    /// A store is asked, and then the call is made.
+    Fetched { fetch: Sleep, method: u8, body: Vec<u8> },
+}
+
+impl Until {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::Over(future, _) | Self::Fetched { fetch: future, .. } => {
+                future.as_mut().poll(context)
+            }
+        }
+    }
 }
 
 /// How far the end of a connection has come.
@@ -274,12 +294,17 @@ impl<'c, T: AsyncRead + AsyncWrite + Unpin> Http2<'c, T> {
     fn poll_delayed(&mut self, context: &mut Context<'_>) {
         let mut place = 0;
         while let Some(delayed) = self.delayed.get_mut(place) {
-            if delayed.sleep.as_mut().poll(context).is_pending() {
+            if delayed.until.poll(context).is_pending() {
                 place += 1;
                 continue;
             }
-            let Delayed { stream, extra, message, .. } = self.delayed.swap_remove(place);
-            self.send(stream, message, extra);
+            let Delayed { stream, extra, until, .. } = self.delayed.swap_remove(place);
+            match until {
+                Until::Over(_, message) => self.send(stream, message, extra),
+                Until::Fetched { method, body, .. } => {
+                    self.answer_at(stream, method, &body, (extra, Turn::Last));
+                }
+            }
         }
     }
 

@@ -4,8 +4,9 @@ use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::frame::{self, LONGEST, Reason, flag, kind};
-use super::{Called, Delayed, Http2, hpack};
+use super::{Called, Delayed, Http2, Until, hpack};
 use crate::connection::Limits;
+use crate::service::Turn;
 use crate::web::{CONNECTION_BYTES, NO_ROOM, STREAM_BYTES, STREAMS, kept};
 use tollgate::Timer as _;
 
@@ -79,11 +80,29 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
     /// Answers a call.
     #[inline]
     pub(super) fn answer(&mut self, stream: u32, method: u8, body: &[u8], extra: i64) {
-        let message = match self.calls.call(method, body, self.peer) {
+        self.answer_at(stream, method, body, (extra, Turn::First));
+    }
+
+    #[inline]
+    pub(super) fn answer_at(
+        &mut self,
+        stream: u32,
+        method: u8,
+        body: &[u8],
+        (extra, turn): (i64, Turn),
+    ) {
+        let message = match self.calls.call(method, body, self.peer, turn) {
             Called::Message(message, delay) if delay.is_zero() => Ok(message),
             Called::Message(message, delay) => {
-                let (sleep, one) = (self.clock.sleep(delay), self.requests.begin());
-                return self.delayed.push(Delayed { stream, extra, message, sleep, _one: one });
+                let until = Until::Over(self.clock.sleep(delay), message);
+                return self.keep_back(stream, extra, until);
+            }
+            Called::Wait(_) if self.kept_back() + body.len() > MOST_KEPT_BACK => {
+                Err((RESOURCE_EXHAUSTED, NO_ROOM.to_owned()))
+            }
+            Called::Wait(wait) => {
+                let (fetch, body) = (Box::pin(wait.fetch()), body.to_vec());
+                return self.keep_back(stream, extra, Until::Fetched { fetch, method, body });
             }
             Called::Refusal(code, message) => Err((code, message)),
         };
@@ -93,6 +112,19 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
             Ok(message) => self.send(stream, message, extra),
             Err((code, message)) => self.refuse(stream, code, &message),
         }
+    }
+
+    fn keep_back(&mut self, stream: u32, extra: i64, until: Until) {
+        self.delayed.push(Delayed { stream, extra, until, _one: self.requests.begin() });
+    }
+
+    /// The bytes of calls that wait for a store.
+    fn kept_back(&self) -> usize {
+        let bytes = |one: &Delayed| match &one.until {
+            Until::Fetched { body, .. } => body.len(),
+            Until::Over(..) => 0,
+        };
+        self.delayed.iter().map(bytes).sum()
     }
 
     /// Sends an answer, or as much of it as there is room for.
@@ -182,3 +214,6 @@ const RESOURCE_EXHAUSTED: u16 = 8;
 
 /// The windows of whoever says nothing else.
 pub(super) const DEFAULT: u32 = 65_535;
+
+/// The most that is kept of calls that wait for a store, of one connection.
+const MOST_KEPT_BACK: usize = 1 << 20;

@@ -20,7 +20,7 @@ impl Calls for Echo {
         "/echo"
     }
 
-    fn call(&self, method: u8, body: &[u8], _: &Peer) -> Called {
+    fn call(&self, method: u8, body: &[u8], _: &Peer, _: Turn) -> Called {
         assert_eq!(method, 7);
         match body {
             b"" => Called::Refusal(3, "nothing was said".to_owned()),
