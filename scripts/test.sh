@@ -153,7 +153,7 @@ step_loom() {
 
 step_bench() {
     local suite lines
-    for suite in local rules doors; do
+    for suite in local rules doors store; do
         lines="$(cargo run --locked --release -p tollgate-bench -- "$suite" --quick --json)"
         repository_tool json-lines <<<"$lines"
     done

@@ -183,17 +183,25 @@ const MAY_BE_UNSAFE: [&str; 4] = [
 const MAY_DENY: [&str; 2] = ["tollgate-bench", "tollgate-local"];
 
 /// The lower crates, and the members each may know.
-const MAY_DEPEND_ON: [(&str, &[&str]); 8] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 9] = [
     ("tollgate-core", &[]),
     ("tollgate-local", &["tollgate-core"]),
     ("tollgate-rules", &["tollgate-core"]),
     ("tollgate-store", &["tollgate-core", "tollgate-local"]),
-    ("tollgate", &["tollgate-core", "tollgate-local", "tollgate-rules"]),
+    ("tollgate-sim", &["tollgate-core"]),
+    ("tollgate", &["tollgate-core", "tollgate-local", "tollgate-rules", "tollgate-store"]),
     ("tollgate-proto", &[]),
     ("tollgate-client", &["tollgate-proto"]),
     (
         "tollgate-doors",
-        &["tollgate", "tollgate-core", "tollgate-local", "tollgate-proto", "tollgate-rules"],
+        &[
+            "tollgate",
+            "tollgate-core",
+            "tollgate-local",
+            "tollgate-proto",
+            "tollgate-rules",
+            "tollgate-store",
+        ],
     ),
 ];
 

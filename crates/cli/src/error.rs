@@ -16,7 +16,8 @@ use crate::print;
 pub(crate) enum Ending {
     /// All is well.
     Good,
-    /// Rules are wrong or differ, tests failed, a request was denied, or a store has a problem.
+    /// Rules are wrong or differ, tests failed, a request was denied, a store has a problem, or a
+    /// promise was broken.
     Findings,
     /// The command line is wrong, or a file cannot be read or written.
     Failure,

@@ -13,6 +13,7 @@ mod error;
 mod files;
 mod finding;
 mod flags;
+mod lab;
 mod man;
 mod print;
 mod rules;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Command::Drain(flags) => admin::drain(flags),
         Command::Ready(flags) => admin::ready(flags),
         Command::Doctor(flags) => doctor::run(flags),
+        Command::Lab(flags) => lab::run(&flags.command),
         Command::LogLevel(flags) => admin::log_level(flags),
         Command::Completions(flags) => completions::run(flags),
         Command::Man(flags) => man::run(flags),

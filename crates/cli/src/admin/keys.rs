@@ -34,6 +34,9 @@ struct State {
     reset_after_ms: u64,
     allowed: bool,
     blocked_for_ms: Option<u64>,
+    told_by: String,
+    lent_here: Option<u64>,
+    store_failure: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -64,7 +67,26 @@ fn inspect(flags: &KeysInspect) -> Result<Ending, Error> {
     let rows: Vec<_> = keys.iter().map(State::row).collect();
     let head = ["rule", "key", "limit", "used", "", "all back in", "now"];
     print::text(&print::columns(head, &rows))?;
+    print::text(&whose_word(&keys))?;
     Ok(Ending::Good)
+}
+
+/// What is to be known about limits that are shared with other nodes.
+fn whose_word(keys: &[State]) -> String {
+    let mut text = String::new();
+    if keys.iter().any(|key| key.told_by == "store") {
+        text += "\nshared: as the store says, for all nodes; what it has lent counts as used\n";
+    }
+    for State { rule, lent_here, .. } in keys {
+        if let Some(lent @ 1..) = lent_here {
+            text += &format!("of {rule}, {lent} lent to this node and not used yet\n");
+        }
+    }
+    if let Some(reason) = keys.iter().find_map(|key| key.store_failure.as_ref()) {
+        let reason = print::harmless(reason);
+        text += &format!("\nthis node alone: the store did not say more ({reason})\n");
+    }
+    text
 }
 
 impl State {
@@ -75,6 +97,11 @@ impl State {
             ("override", _) => format!("{} (its own)", self.limit),
             (_, Some(tier)) => format!("{} (tier {tier})", self.limit),
             _ => self.limit.clone(),
+        };
+        let limit = match &*self.told_by {
+            "store" => format!("{limit}, shared"),
+            "node_alone" => format!("{limit}, this node alone"),
+            _ => limit,
         };
         let now = match (&*self.mode, self.blocked_for_ms, self.allowed) {
             ("off", _, _) => "off".to_owned(),
@@ -137,6 +164,12 @@ fn reset(flags: &KeysReset) -> Result<Ending, Error> {
         count => format!("{} counters are reset\n", count.unwrap_or_default()),
     };
     print::text(&text)?;
+    if let Some(left @ 1..) = answer["leases_end_in_ms"].as_u64() {
+        let left = lasting(left);
+        print::text(&format!(
+            "other nodes may pass what was lent to them before for {left} more\n"
+        ))?;
+    }
     Ok(Ending::Good)
 }
 

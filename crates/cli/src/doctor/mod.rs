@@ -144,14 +144,14 @@ fn speaks_tls(url: &str) -> bool {
 }
 
 /// The variable that names the store.
-const STORE: &str = "TOLLGATE_STORE";
+pub(crate) const STORE: &str = "TOLLGATE_STORE";
 
 const NO_STORE: &str = "no store is named: its reachability, version, role, round trip, clock, \
     scripts, eviction, memory, disk, keys and Cluster would be looked at";
 
-const NO_SCHEME: &str = "what was named is no address of a store: it has no scheme";
+pub(crate) const NO_SCHEME: &str = "what was named is no address of a store: it has no scheme";
 
-const NAME_ONE: &str =
+pub(crate) const NAME_ONE: &str =
     "name one: `--store redis://127.0.0.1:6379`, or the variable TOLLGATE_STORE; see `--help`";
 
 /// A store that needs longer is of no use.

@@ -127,8 +127,8 @@ fn unreachable(obstacle: Obstacle, reason: &str, is_tls: bool) -> Diagnosis {
 const CODE: &str = "reachable";
 
 /// What the user of a store may do at least.
-pub(super) const NEEDED: &str = "allow its user what the store needs: ~tg:* +@hash +@list +exists \
-    +del +pexpire +time +info +evalsha +script|load +select +cluster|slots +asking";
+pub(super) const NEEDED: &str = "allow its user what the store needs: ~tg:* +@hash +@list +@string \
+    +exists +del +pexpire +time +info +evalsha +script|load +select +cluster|slots +asking";
 
 const PATIENCE: Duration = Duration::from_secs(2);
 

@@ -2,6 +2,7 @@
 
 mod admin;
 mod doctor;
+mod lab;
 mod rules;
 mod serve;
 
@@ -14,6 +15,7 @@ pub(crate) use self::admin::{
     Remote, RulesPush, RulesShow, Server, TlsFlags, Unkill, Which,
 };
 pub(crate) use self::doctor::Doctor;
+pub(crate) use self::lab::{Lab, LabCommand, Lending};
 pub(crate) use self::rules::{
     ImportFrom, Rules, RulesCheck, RulesCommand, RulesDiff, RulesExplain, RulesFmt, RulesImport,
     RulesSchema, RulesTest,
@@ -87,6 +89,9 @@ pub(crate) enum Command {
     #[command(after_help = doctor::LOOKS)]
     Doctor(Doctor),
 
+    /// Try out what takes longer than a test: for those who work on Tollgate
+    Lab(Lab),
+
     /// Show or change the level of a server's log
     LogLevel(LogLevel),
 
@@ -107,6 +112,7 @@ impl Command {
             Self::Bench(Bench { output, .. }) | Self::Check(Check { output, .. }) => *output,
             Self::Rules(Rules { command }) => command.output(),
             Self::Keys(Keys { command }) => command.output(),
+            Self::Lab(Lab { command }) => command.output(),
             Self::Kill(Kill { remote, .. })
             | Self::Unkill(Unkill { remote, .. })
             | Self::Drain(Drain { remote })
@@ -215,7 +221,7 @@ fn times(text: &str) -> Result<u64, String> {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 all is well; 1 rules are wrong or differ, tests failed, requests
-were denied or a store has a problem; 2 the command line is wrong, a file cannot
+were denied, a store has a problem or a promise was broken; 2 the command line is wrong, a file cannot
 be read or written, or a server cannot be reached or refuses.
 Colours are for terminals, and off if NO_COLOR is set.";
 

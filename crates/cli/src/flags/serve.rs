@@ -60,6 +60,15 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     pub(crate) tls_client_ca: Option<PathBuf>,
 
+    /// Share limits with other nodes through this store: redis://, rediss://, redis+sentinel:// or
+    /// redis+cluster:// [default: the variable TOLLGATE_STORE, if it is set]
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+
+    /// Who signs the certificate of a store that speaks TLS [default: whom this machine trusts]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store_ca: Option<PathBuf>,
+
     /// How many keys are live at once: `100k`, `10M` [default: 1M]
     #[arg(long, value_parser = super::count)]
     pub(crate) keys: Option<u64>,

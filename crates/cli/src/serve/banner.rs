@@ -7,6 +7,7 @@ use tollgate_doors::{Address, Config, Doors, Service};
 use crate::error::Error;
 use crate::print;
 use crate::serve::example::Example;
+use crate::serve::store;
 
 /// What is served where, and what to try.
 pub(super) fn print(doors: &Doors, config: &Config, service: &Service) -> Result<(), Error> {
@@ -25,6 +26,9 @@ pub(super) fn print(doors: &Doors, config: &Config, service: &Service) -> Result
         // A text takes whatever is written to it.
         let tls = if door.tls { "  (TLS)" } else { "" };
         let _ = writeln!(text, "  {:<13} {}{tls}", door.name, door.address);
+    }
+    if let Some(store) = &config.store {
+        let _ = writeln!(text, "  {:<13} {}", "store", store::shown(store));
     }
     let tries = tries(doors, config.rules.is_none(), Example::of(&rules).as_ref());
     if !tries.is_empty() {

@@ -12,6 +12,7 @@ mod otel;
 mod otel;
 mod reload;
 mod settings;
+mod store;
 
 use std::sync::Arc;
 
@@ -37,14 +38,14 @@ pub(crate) fn run(flags: &Serve) -> Result<Ending, Error> {
         Some(watched) => watched.load().map_err(|error| Error::Load { error })?,
         None => starter()?,
     };
-    let mut service = Service::new(rules, config.keys)?.logging(&config.log, level);
     let telemetry = Telemetry::new()?;
-    if let Some(telemetry) = &telemetry {
-        service = telemetry.observe(service);
-    }
-    let service = Arc::new(service);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(Error::System)?.block_on(async {
+        let mut service = store::serving(rules, &config).await?.logging(&config.log, level);
+        if let Some(telemetry) = &telemetry {
+            service = telemetry.observe(service);
+        }
+        let service = Arc::new(service);
         // Whoever reads that it serves may tell it to end.
         let [mut terminate, mut interrupt, mut hangup] = signals().map_err(Error::System)?;
         let doors = Doors::open(Arc::clone(&service), &config)?;
@@ -58,6 +59,7 @@ pub(crate) fn run(flags: &Serve) -> Result<Ending, Error> {
             () = reload.run(&mut hangup) => {}
             () = notifier.watch(&doors, &service) => {}
             () = report(telemetry.as_ref(), &service) => {}
+            () = service.watch_store() => {}
             () = service.ending() => {}
         }
         tracing::info!("ending: answering whoever has asked");

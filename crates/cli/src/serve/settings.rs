@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use tollgate_doors::{Address, Config, ConfigError, Secret, TlsFiles};
+use tollgate_doors::{Address, Config, ConfigError, Secret, StoreConfig, TlsFiles};
 
+use crate::doctor::{NAME_ONE, NO_SCHEME, STORE};
+use crate::environment;
 use crate::error::Error;
 use crate::flags::{Listen, Serve};
 
@@ -21,7 +23,8 @@ pub(super) fn resolve(flags: &Serve) -> Result<Config, Error> {
         // Names in a file are meant from where it is.
         if let Some(folder) = flags.config.as_ref().and_then(|file| file.parent()) {
             let files = config.tls.as_mut().map(TlsFiles::all).into_iter().flatten();
-            for file in config.rules.iter_mut().chain(files) {
+            let ca = config.store.as_mut().and_then(|store| store.ca.as_mut());
+            for file in config.rules.iter_mut().chain(files).chain(ca) {
                 *file = folder.join(&*file);
             }
         }
@@ -42,6 +45,22 @@ fn apply(flags: &Serve, config: &mut Config) -> Result<(), Error> {
     if let (Some(certificate), Some(key)) = (&flags.tls_certificate, &flags.tls_key) {
         let client_ca = flags.tls_client_ca.clone();
         config.tls = Some(TlsFiles::at_all_doors(certificate.clone(), key.clone(), client_ca));
+    }
+    let from_environment = || environment::variable(STORE)?.into_string().ok();
+    let url = flags.store.clone().or_else(from_environment).filter(|url| !url.is_empty());
+    if let Some(url) = url {
+        // Nobody can tell what of it is a password.
+        if !url.contains("://") {
+            return Err(Error::Usage { message: NO_SCHEME, remedy: NAME_ONE });
+        }
+        let url = Secret::new(&url);
+        match &mut config.store {
+            Some(store) => store.url = url,
+            None => config.store = Some(StoreConfig::at(url)),
+        }
+    }
+    if let (Some(ca), Some(store)) = (&flags.store_ca, &mut config.store) {
+        store.ca = Some(ca.clone());
     }
     if let Some(keys) = flags.keys {
         // A flag is at most 100 million, and a file at most 10^9: both fit.

@@ -178,8 +178,8 @@ fn a_user_without_scripts_is_a_problem() {
 #[test]
 fn a_user_who_may_do_no_more_than_the_store_needs_is_well() {
     let redis = Redis::start(&[]);
-    let needed = "~tg:* +@hash +@list +exists +del +pexpire +time +info +evalsha +script|load \
-                  +select +cluster|slots +asking";
+    let needed = "~tg:* +@hash +@list +@string +exists +del +pexpire +time +info +evalsha \
+                  +script|load +select +cluster|slots +asking";
     let command = ["ACL", "SETUSER", "limits", "on", ">word"].into_iter();
     let command: Vec<_> = command.chain(needed.split(' ')).collect();
     assert_eq!(redis.cli(&command), "OK");

@@ -11,6 +11,7 @@
 mod check;
 mod completions;
 mod doctor;
+mod lab;
 mod man;
 #[path = "../../../store/tests/support/process.rs"]
 mod process;

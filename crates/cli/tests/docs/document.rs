@@ -20,10 +20,11 @@ pub(crate) struct Block<'d> {
 }
 
 impl Document {
-    /// The documents whose examples are run: the README, the quick start, and all about rules but the
-    /// errors, which have a test of their own.
+    /// The documents whose examples are run: the README, the quick start, sharing, and all about
+    /// rules but the errors, which have a test of their own.
     pub(crate) fn all() -> Vec<Self> {
-        let mut names = vec!["README.md".to_owned(), "docs/quick-start.md".to_owned()];
+        let others = ["README.md", "docs/quick-start.md", "docs/sharing.md"];
+        let mut names = others.map(str::to_owned).to_vec();
         for entry in std::fs::read_dir(root().join("docs/rules")).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
             if name.ends_with(".md") && name != "errors.md" {

@@ -1,0 +1,62 @@
+//! Limits that are shared through a store.
+
+use std::fs;
+use std::sync::Arc;
+
+use tollgate::SystemClock;
+use tollgate_doors::{Config, Given, Service, StoreConfig};
+use tollgate_store::{RedisConfig, RedisStore, Store as _, StoreError};
+
+use crate::error::Error;
+
+/// What decides by these rules: alone, or with others through the store that is set.
+pub(super) async fn serving(rules: impl Into<Given>, config: &Config) -> Result<Service, Error> {
+    let Some(store) = &config.store else { return Ok(Service::new(rules, config.keys)?) };
+    let opened = open(store)?;
+    // Whoever comes first is not to wait for a connection.
+    if let Err(error) = greeted(&opened).await {
+        tracing::warn!(%error, "the store does not answer; `tollgate doctor` looks at why");
+    }
+    Ok(Service::sharing(rules, config.keys, opened, store.sharing())?)
+}
+
+/// Whether the store answers. A connection may take longer than a question.
+async fn greeted(store: &RedisStore) -> Result<(), StoreError> {
+    let mut said = store.ping().await;
+    for _ in 0..TRIES {
+        match said {
+            Err(StoreError::Timeout { .. }) => said = store.ping().await,
+            said => return said.map(|_| ()),
+        }
+    }
+    said.map(|_| ())
+}
+
+/// How often it is asked before it is served without.
+const TRIES: usize = 3;
+
+fn open(config: &StoreConfig) -> Result<RedisStore, Error> {
+    let root_certificate = match &config.ca {
+        Some(file) => {
+            let failed = |error| Error::Read { file: file.display().to_string(), error };
+            Some(fs::read(file).map_err(failed)?)
+        }
+        None => None,
+    };
+    let timeout = config.timeout;
+    let redis = RedisConfig { timeout, root_certificate, ..RedisConfig::default() };
+    Ok(RedisStore::open(config.url.expose(), redis, Arc::new(SystemClock::new()))?)
+}
+
+/// Its address without what is secret about it.
+pub(super) fn shown(config: &StoreConfig) -> String {
+    let url = config.url.expose();
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+            let place = place.split_once('?').map_or(place, |(place, _)| place);
+            format!("{scheme}://{place}")
+        }
+        None => "(hidden)".to_owned(),
+    }
+}

@@ -1,0 +1,79 @@
+//! Several `tollgate serve` that share their limits through real Redis servers.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed, and says where"
+)]
+
+#[path = "../serve/resp/client.rs"]
+#[allow(dead_code, reason = "this test program uses a part of it")]
+mod client;
+mod faults;
+mod load;
+mod operators;
+#[path = "../../../store/tests/support/process.rs"]
+mod redis;
+mod slots;
+mod steady;
+mod strict;
+#[path = "../serve/support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "this test program uses a part of it")]
+mod support;
+
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::support::{Server, until};
+
+/// Nodes with the same rules and the same store.
+struct Fleet {
+    nodes: Vec<Server>,
+    /// Others would take the processors from it, and figures with them.
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Fleet {
+    fn start(count: usize, store: &str, rules: &str) -> Self {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let flags = [
+            "--store",
+            store,
+            "--threads",
+            "1",
+            "--log-level",
+            "info,tollgate_doors::denials=error",
+        ];
+        let nodes = (0..count).map(|_| Server::with(rules, &flags)).collect();
+        Self { nodes, _alone: alone }
+    }
+
+    fn addresses(&self, door: &str) -> Vec<SocketAddr> {
+        self.nodes.iter().map(|node| node.address(door)).collect()
+    }
+
+    /// What a node counts under a name of its metrics.
+    fn metric(&self, node: usize, name: &str) -> f64 {
+        self.nodes[node].metric(name).unwrap_or(f64::NAN)
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests of real processes run in real time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Lets a load go on for a while.
+fn pass(time: Duration) {
+    let begin = now();
+    until("time passes", || (now() - begin >= time).then_some(()));
+}
+
+/// The status of the answer to a question in JSON.
+fn check(address: SocketAddr, body: &str) -> u16 {
+    support::exchange(address, "POST", "/v1/check", &[], body).0
+}

@@ -1,0 +1,47 @@
+//! A key in overload, on nodes that are all well.
+
+use std::time::Duration;
+
+use crate::load::{Load, Outcome};
+use crate::redis::Redis;
+use crate::{Fleet, pass};
+
+const RULES: &str =
+    "rules: [{ name: hot, key: [user], limit: 12k/min burst 24k, on_store_failure: deny }]";
+const BURST: f64 = 24_000.0;
+const RATE: f64 = 200.0;
+
+/// No more passed than may, and hardly less.
+fn assert_exact(outcome: &Outcome, may_lack: f64) {
+    let Outcome { allowed, longest, shortest } = *outcome;
+    let most = BURST + RATE * longest.as_secs_f64();
+    let least = (BURST + RATE * shortest.as_secs_f64()) * (1.0 - may_lack);
+    assert!(allowed as f64 <= most, "{allowed} passed, of at most {most:.0}");
+    assert!(allowed as f64 >= least, "{allowed} passed, of at least {least:.0}");
+}
+
+#[test]
+fn five_nodes_together_let_exactly_the_limit_pass() {
+    let redis = Redis::start(&[]);
+    let fleet = Fleet::start(5, &redis.url(), RULES);
+    // Five times eight every ten milliseconds: twenty times the limit.
+    let load = Load::begin(&fleet.addresses("resp"), 8, |_, _| true);
+    pass(Duration::from_secs(10));
+    let answered: u64 = load.answered().iter().sum();
+    let outcome = load.end();
+    assert!(answered as f64 > 10.0 * RATE * 10.0, "{answered} is no overload");
+    assert_exact(&outcome, 0.001);
+    let asked = "tollgate_store_decisions_total{how=\"asked\"}";
+    let asked: f64 = (0..5).map(|node| fleet.metric(node, asked)).sum();
+    assert!(asked < answered as f64 / 100.0, "{asked} of {answered} asked the store");
+}
+
+#[test]
+fn traffic_that_moves_from_node_to_node_finds_its_budget_there() {
+    let redis = Redis::start(&[]);
+    let fleet = Fleet::start(5, &redis.url(), RULES);
+    let is_on = |node: usize, time: Duration| time.as_secs() as usize % 5 == node;
+    let load = Load::begin(&fleet.addresses("resp"), 40, is_on);
+    pass(Duration::from_secs(10));
+    assert_exact(&load.end(), 0.003);
+}
