@@ -23,6 +23,8 @@ pub(crate) enum Suite {
     Rules(Options),
     /// The server: RESP and HTTP beside other servers, time inside, memory, start.
     Doors(Options),
+    /// Limits shared through Redis: decisions by the store, beside scripts called by hand.
+    Store(Options),
     /// Measures the memory of one limiter in this process; the runner calls itself with it.
     #[command(hide = true)]
     Footprint { limiter: Limiter, keys: usize },
@@ -47,7 +49,7 @@ pub(crate) struct Options {
     /// Writes the tables as Markdown.
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Draws how cost grows with the number of keys.
+    /// Draws how cost grows with the number of keys, or what passes in the course of time.
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
     /// Exits with 1 if a row misses its reach.

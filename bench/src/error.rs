@@ -48,6 +48,18 @@ pub(crate) enum BenchError {
     #[error("{name}: {why}")]
     Program { name: String, why: String },
 
+    /// The store could not decide.
+    #[error("{0}")]
+    Store(#[from] tollgate_store::StoreError),
+
+    /// A simulated fleet did what none may do.
+    #[error("{0}")]
+    Fleet(#[from] tollgate_sim::Broken),
+
+    /// Redis did not answer somebody who asks it by hand.
+    #[error("redis: {0}")]
+    Redis(#[from] redis::RedisError),
+
     /// The report could not be printed.
     #[error("printing the report: {0}")]
     Print(#[from] std::io::Error),
@@ -57,7 +69,9 @@ pub(crate) enum BenchError {
     Json(#[from] serde_json::Error),
 
     /// A picture was asked for and the rows it is drawn from were filtered away.
-    #[error("--svg draws the growth rows: let --only keep them")]
+    #[error(
+        "--svg has nothing to draw: let --only keep the rows that are drawn, in a suite that has some"
+    )]
     NothingToDraw,
 
     /// `--only` matched no row.

@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         Suite::Local(options) => measure_and_tell(&options, suite::local::run),
         Suite::Rules(options) => measure_and_tell(&options, suite::rules::run),
         Suite::Doors(options) => measure_and_tell(&options, suite::doors::run),
+        Suite::Store(options) => measure_and_tell(&options, suite::store::run),
         Suite::Footprint { limiter, keys } => print_footprint(limiter, keys),
     };
     outcome.unwrap_or_else(|error| {

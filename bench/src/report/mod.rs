@@ -33,21 +33,39 @@ impl Report {
     }
 }
 
-/// Several quantities, each over the number of keys.
+/// Several quantities, each over the number of keys, or over time.
 #[derive(Debug, Clone)]
 pub(crate) struct Growth {
     pub(crate) title: String,
     pub(crate) panels: Vec<Panel>,
 }
 
-/// One quantity over the number of keys, a line per subject.
+/// One quantity over the number of keys or over time, a line per subject.
 #[derive(Debug, Clone)]
 pub(crate) struct Panel {
     pub(crate) quantity: &'static str,
     pub(crate) unit: Unit,
-    /// The key counts, ascending; every line has one value for each.
+    pub(crate) across: Across,
+    /// The key counts or seconds, ascending; every line has one value for each.
     pub(crate) keys: Vec<usize>,
     pub(crate) lines: Vec<Line>,
+}
+
+/// What a quantity is looked at over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Across {
+    /// The number of keys, on a logarithmic axis.
+    Keys,
+    Seconds,
+}
+
+impl Across {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Keys => "keys",
+            Self::Seconds => "seconds",
+        }
+    }
 }
 
 /// The values of one subject.

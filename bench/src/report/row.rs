@@ -130,6 +130,8 @@ pub(crate) enum Unit {
     Megabytes,
     BytesPerKey,
     PercentOfKeys,
+    Percent,
+    PerSecond,
     Admitted,
 }
 
@@ -150,6 +152,8 @@ impl fmt::Display for Unit {
             Self::Megabytes => "MB",
             Self::BytesPerKey => "B/key",
             Self::PercentOfKeys => "% of keys",
+            Self::Percent => "%",
+            Self::PerSecond => "/s",
             Self::Admitted => "admitted",
         })
     }

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::{Growth, Line, Panel, Provenance, count_of, figure};
+use super::{Across, Growth, Line, Panel, Provenance, count_of, figure};
 
 /// The whole picture.
 pub(crate) fn render(growth: &Growth, provenance: &Provenance) -> String {
@@ -72,7 +72,11 @@ fn grid(panel: &Panel, scale: &Scale) -> String {
         svg += &text(scale.x(*keys), BOTTOM + 20.0, "middle", "", &count_of(*keys));
     }
     let middle = scale.left + PLOT_WIDTH / 2.0;
-    svg += &text(middle, BOTTOM + 40.0, "middle", "", "keys (logarithmic)");
+    let axis = match panel.across {
+        Across::Keys => "keys (logarithmic)",
+        Across::Seconds => "seconds",
+    };
+    svg += &text(middle, BOTTOM + 40.0, "middle", "", axis);
     svg
 }
 
@@ -117,8 +121,9 @@ fn label_heights(lines: &[Line], scale: &Scale) -> Vec<f64> {
 /// From values to places in the picture.
 struct Scale {
     left: f64,
-    first_key: f64,
-    key_decades: f64,
+    across: Across,
+    first: f64,
+    breadth: f64,
     step: f64,
     steps: u32,
 }
@@ -130,17 +135,26 @@ impl Scale {
         let values = panel.lines.iter().flat_map(|line| &line.values);
         let largest = values.copied().filter(|value| value.is_finite()).fold(1.0, f64::max);
         let step = round_step(largest / 5.0);
+        let (first, last) = match panel.across {
+            Across::Keys => (first.log10(), last.log10()),
+            Across::Seconds => (first, last),
+        };
         Self {
             left: left + AXIS_WIDTH,
-            first_key: first.log10(),
-            key_decades: (last.log10() - first.log10()).max(1.0),
+            across: panel.across,
+            first,
+            breadth: (last - first).max(1.0),
             step,
             steps: (largest / step).ceil() as u32,
         }
     }
 
     fn x(&self, keys: usize) -> f64 {
-        let share = ((keys.max(1) as f64).log10() - self.first_key) / self.key_decades;
+        let place = match self.across {
+            Across::Keys => (keys.max(1) as f64).log10(),
+            Across::Seconds => keys as f64,
+        };
+        let share = (place - self.first) / self.breadth;
         self.left + 14.0 + share * (PLOT_WIDTH - 28.0)
     }
 
@@ -188,6 +202,7 @@ mod tests {
         let panel = Panel {
             quantity: "Time per decision",
             unit: Unit::NanosPerDecision,
+            across: Across::Keys,
             keys: vec![1_000, 100_000, 10_000_000],
             lines: vec![line("one", [20.0, 60.0, 150.0]), line("other", [60.0, 200.0, 152.0])],
         };

@@ -37,7 +37,7 @@ pub(super) fn promise_cells(report: &Report) -> ([&'static str; 6], Vec<[String;
 
 /// The header and the cells of one growth table.
 pub(super) fn panel_cells(panel: &Panel) -> (Vec<String>, Vec<Vec<String>>) {
-    let header = std::iter::once("keys".to_owned())
+    let header = std::iter::once(panel.across.name().to_owned())
         .chain(panel.lines.iter().map(|line| line.subject.to_owned()))
         .collect();
     let rows = panel.keys.iter().enumerate().map(|(index, keys)| {

@@ -3,6 +3,7 @@
 pub(crate) mod doors;
 pub(crate) mod local;
 pub(crate) mod rules;
+pub(crate) mod store;
 
 use std::time::Duration;
 

@@ -70,7 +70,7 @@ fn tools() -> Result<PathBuf, BenchError> {
 }
 
 /// A program of a Debian package.
-pub(super) fn debian(program: &str, package: &str) -> Result<PathBuf, BenchError> {
+pub(crate) fn debian(program: &str, package: &str) -> Result<PathBuf, BenchError> {
     if let Some(found) = which(program) {
         return Ok(found);
     }

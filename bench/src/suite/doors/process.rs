@@ -93,6 +93,11 @@ impl Server {
         Ok(server)
     }
 
+    /// What it has had of the processors since it was started, in seconds.
+    pub(crate) fn cpu(&self) -> Result<f64, BenchError> {
+        cpu_of(&self.child.id().to_string())
+    }
+
     /// Its resident memory, in bytes.
     pub(crate) fn resident(&self) -> Result<f64, BenchError> {
         let path = format!("/proc/{}/status", self.child.id());
@@ -111,6 +116,18 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What a process has had of the processors, in seconds: "self", or a number.
+pub(crate) fn cpu_of(process: &str) -> Result<f64, BenchError> {
+    let path = format!("/proc/{process}/stat");
+    let text = std::fs::read_to_string(&path)
+        .map_err(|source| BenchError::File { path: path.clone().into(), source })?;
+    // After the name, which is in brackets and may contain anything; ticks are hundredths.
+    let numbers = text.rsplit(") ").next().unwrap_or_default();
+    let ticks = |place: usize| numbers.split(' ').nth(place)?.parse::<f64>().ok();
+    let missing = || BenchError::Child(format!("{path} does not say its times"));
+    Ok((ticks(11).ok_or_else(missing)? + ticks(12).ok_or_else(missing)?) / 100.0)
 }
 
 pub(crate) fn address(port: u16) -> SocketAddr {

@@ -5,7 +5,7 @@ use super::{GOVERNOR, OURS, THROTTLECRAB};
 use crate::error::BenchError;
 use crate::footprint::{self, Limiter};
 use crate::measure::Contender;
-use crate::report::{Growth, Line, Panel, Row, Unit, count_of};
+use crate::report::{Across, Growth, Line, Panel, Row, Unit, count_of};
 use crate::subject::{SHARE_ALLOWED, Subject, Throttlecrab};
 use crate::suite::Session;
 
@@ -77,7 +77,8 @@ fn panel<const N: usize>(
         subject,
         values: values.iter().map(|values| values[index]).collect(),
     });
-    Panel { quantity, unit, keys: sizes.to_vec(), lines: lines.collect() }
+    let (across, keys) = (Across::Keys, sizes.to_vec());
+    Panel { quantity, unit, across, keys, lines: lines.collect() }
 }
 
 const TITLE: &str = "What a decision costs as keys become many";

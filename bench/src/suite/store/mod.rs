@@ -1,0 +1,28 @@
+//! Limits that many nodes share through Redis.
+//!
+//! Decisions by the store alone are held against what somebody would write by hand: one script for
+//! each request, called through the same client library, in the same runtime. A real Redis is started
+//! for it, on a free port, and ends with the row. Decisions with what a store has lent are held against
+//! the same rules without one.
+//!
+//! What whole fleets do is simulated, in virtual time: the nodes and the store are those that are in
+//! use, the network and the clocks are not.
+
+mod asking;
+mod by_hand;
+mod hot;
+mod renewal;
+mod server;
+mod simulated;
+mod strict;
+
+use super::Session;
+use crate::error::BenchError;
+
+/// Measures every row that was asked for.
+pub(crate) fn run(session: &mut Session) -> Result<(), BenchError> {
+    hot::run(session)?;
+    strict::run(session)?;
+    renewal::run(session)?;
+    simulated::run(session)
+}

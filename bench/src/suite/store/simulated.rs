@@ -1,0 +1,127 @@
+//! What whole fleets do, in virtual time.
+
+use tollgate_sim::figures::{Accuracy, Crowd, Hot, Load, Sharing, accuracy, crowd, hot};
+
+use crate::error::BenchError;
+use crate::report::{Across, Growth, Line, Panel, Reach, Row, Unit, count_of};
+use crate::suite::Session;
+
+pub(super) fn run(session: &mut Session) -> Result<(), BenchError> {
+    round_trips(session)?;
+    exchanges(session)?;
+    for (load, words, most) in
+        [(Load::Steady, "steady", 0.1), (Load::Bursts, "bursts", 0.3), (Load::Turns, "turns", 0.3)]
+    {
+        for nodes in nodes(session) {
+            passed(session, *nodes, load, words, most)?;
+        }
+    }
+    draw(session)
+}
+
+/// What passes in ten seconds of a load of ten times the limit.
+fn draw(session: &mut Session) -> Result<(), BenchError> {
+    let mut panels = Vec::new();
+    for (nodes, quantity) in [(1, "1 node"), (5, "5 nodes"), (50, "50 nodes")] {
+        let fleet = Accuracy::of(nodes, Load::Steady);
+        let lent = accuracy(&fleet, Sharing::Lending)?;
+        let synced = accuracy(&fleet, Sharing::CounterSync)?;
+        // A point in every second is enough for straight lines.
+        let seconds = || lent.points.iter().enumerate().filter(|(place, _)| place % 10 == 9);
+        let line = |subject, values| Line { subject, values };
+        let passed = |points: &[(f64, u64, u64)]| {
+            seconds().map(|(place, _)| points[place].1 as f64).collect::<Vec<_>>()
+        };
+        panels.push(Panel {
+            quantity,
+            unit: Unit::Admitted,
+            across: Across::Seconds,
+            keys: seconds().map(|(place, _)| place / 10 + 1).collect(),
+            lines: vec![
+                line("lending", passed(&lent.points)),
+                line("may pass", seconds().map(|(_, point)| point.2 as f64).collect()),
+                line("synced counters", passed(&synced.points)),
+            ],
+        });
+    }
+    session.draw(Growth { title: TITLE.to_owned(), panels });
+    Ok(())
+}
+
+/// How many decisions wait for the store, of keys of which some are asked for all the time and most
+/// of them seldom.
+fn round_trips(session: &mut Session) -> Result<(), BenchError> {
+    let fleet = if session.scale.is_quick() { Crowd::brief() } else { Crowd::default() };
+    let (keys, nodes) = (count_of(fleet.keys as usize), fleet.nodes);
+    let all = format!("simulated, Zipf over {keys} keys, {nodes} nodes, asked of the store");
+    let fast = format!("{all}, keys above 10/s");
+    if !session.wants_any([&all, &fast]) {
+        return Ok(());
+    }
+    session.progress.say(&all);
+    let figures = crowd(&fleet)?;
+    let note = format!(
+        "{} each, {:.0} requests a second, {:.0} exchanges a second",
+        fleet.quota, figures.requests, figures.exchanges
+    );
+    let row = Row::alone(all, Unit::Percent, 100.0 * (1.0 - figures.local));
+    session.add(row.promising(Reach::AtMost(10.0, Unit::Percent)).noting(note));
+    let note = format!("{:.0} % of all requests are for these", 100.0 * figures.fast);
+    let row = Row::alone(fast, Unit::Percent, 100.0 * (1.0 - figures.fast_local));
+    session.add(row.promising(Reach::AtMost(1.0, Unit::Percent)).noting(note));
+    Ok(())
+}
+
+/// How often the store is asked about keys that are hot.
+fn exchanges(session: &mut Session) -> Result<(), BenchError> {
+    let fleet = if session.scale.is_quick() { Hot::brief() } else { Hot::default() };
+    let lease = "simulated, exchanges of one node about one hot key".to_owned();
+    let asked = count_of(fleet.per_second as usize);
+    let all = format!("simulated, {} nodes, {asked} decisions/s, exchanges", fleet.nodes);
+    if !session.wants_any([&lease, &all]) {
+        return Ok(());
+    }
+    session.progress.say(&all);
+    let figures = hot(&fleet)?;
+    let note = format!(
+        "{:.1} on average; {} in the busiest second",
+        figures.per_lease, figures.most_in_a_second
+    );
+    let row = Row::alone(lease, Unit::PerSecond, figures.busiest_lease);
+    session.add(row.promising(Reach::AtMost(12.0, Unit::PerSecond)).noting(note));
+    let note = format!("{} keys of {}", fleet.keys, fleet.quota);
+    let row = Row::alone(all, Unit::PerSecond, figures.exchanges);
+    session.add(row.promising(Reach::AtMost(10_000.0, Unit::PerSecond)).noting(note));
+    Ok(())
+}
+
+/// What passes beside what may, in a load of ten times the limit.
+fn passed(
+    session: &mut Session,
+    nodes: u64,
+    load: Load,
+    words: &str,
+    most: f64,
+) -> Result<(), BenchError> {
+    let over = format!("simulated, {nodes} nodes, {words}: too many");
+    let under = format!("simulated, {nodes} nodes, {words}: too few");
+    if !session.wants_any([&over, &under]) {
+        return Ok(());
+    }
+    session.progress.say(&over);
+    let fleet = Accuracy::of(nodes, load);
+    let lent = accuracy(&fleet, Sharing::Lending)?;
+    let synced = accuracy(&fleet, Sharing::CounterSync)?;
+    let row = Row::alone(over, Unit::Percent, lent.over_percent);
+    let note = format!("counters that are synced every 100 ms: {:.1} %", synced.over_percent);
+    session.add(row.promising(Reach::AtMost(0.0, Unit::Percent)).noting(note));
+    let row = Row::alone(under, Unit::Percent, lent.under_percent);
+    session.add(row.promising(Reach::AtMost(most, Unit::Percent)));
+    Ok(())
+}
+
+fn nodes(session: &Session) -> &'static [u64] {
+    if session.scale.is_quick() { &[5] } else { &[1, 5, 50] }
+}
+
+const TITLE: &str = "What passes a limit of 1000/s that is asked for 10,000 times a second";
