@@ -60,6 +60,10 @@ pub(crate) enum BenchError {
     #[error("redis: {0}")]
     Redis(#[from] redis::RedisError),
 
+    /// A server of this machine did not answer, or no port was to be had.
+    #[error("a server that is measured: {0}")]
+    Network(std::io::Error),
+
     /// The report could not be printed.
     #[error("printing the report: {0}")]
     Print(#[from] std::io::Error),

@@ -6,7 +6,7 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 
-use super::process::address;
+use super::process::connect;
 use crate::error::BenchError;
 
 /// A connection on which one method is called.
@@ -30,8 +30,8 @@ pub(super) struct Calls {
 
 impl Calls {
     pub(super) fn open(port: u16, path: &'static str) -> Result<Self, BenchError> {
-        let stream = TcpStream::connect(address(port)).map_err(BenchError::Print)?;
-        stream.set_nodelay(true).map_err(BenchError::Print)?;
+        let stream = connect(port)?;
+        stream.set_nodelay(true).map_err(BenchError::Network)?;
         let mut output = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
         // Nothing is pushed, and whatever comes is taken at once.
         let mut settings = vec![0, 2, 0, 0, 0, 0, 0, 4];
@@ -55,7 +55,7 @@ impl Calls {
     }
 
     pub(super) fn set_nonblocking(&self) -> Result<(), BenchError> {
-        self.stream.set_nonblocking(true).map_err(BenchError::Print)
+        self.stream.set_nonblocking(true).map_err(BenchError::Network)
     }
 
     /// Whether the other end takes another message now.
@@ -81,7 +81,7 @@ impl Calls {
     pub(super) fn send(&mut self) -> Result<(), BenchError> {
         let sent = self.stream.write_all(&self.output);
         self.output.clear();
-        sent.map_err(BenchError::Print)
+        sent.map_err(BenchError::Network)
     }
 
     /// Takes what has come, and says how many calls were answered.
@@ -91,7 +91,7 @@ impl Calls {
             Ok(0) => return Err(BenchError::Child("the server closed a connection".to_owned())),
             Ok(read) => self.input.extend_from_slice(&room[..read]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
-            Err(error) => return Err(BenchError::Print(error)),
+            Err(error) => return Err(BenchError::Network(error)),
         }
         let input = std::mem::take(&mut self.input);
         let (mut rest, before) = (&input[..], self.answers);

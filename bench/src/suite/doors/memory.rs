@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use super::peers::Programs;
-use super::process::{Server, address};
+use super::process::{Server, connect};
 use crate::error::BenchError;
 use crate::report::{Reach, Row, Unit, count_of};
 use crate::suite::Session;
@@ -57,7 +57,7 @@ fn fill(
     keys: usize,
     question: impl Fn(usize, &mut Vec<u8>),
 ) -> Result<(), BenchError> {
-    let mut stream = TcpStream::connect(address(server.port)).map_err(BenchError::Print)?;
+    let mut stream = connect(server.port)?;
     let mut text = Vec::new();
     for first in (0..keys).step_by(PIPELINE) {
         text.clear();
@@ -65,7 +65,7 @@ fn fill(
         for key in first..first + count {
             question(key, &mut text);
         }
-        stream.write_all(&text).map_err(BenchError::Print)?;
+        stream.write_all(&text).map_err(BenchError::Network)?;
         answers(&mut stream, count)?;
     }
     Ok(())
@@ -76,7 +76,7 @@ fn answers(stream: &mut TcpStream, count: usize) -> Result<(), BenchError> {
     let (mut seen, mut room, mut line_begins) = (0, [0; 65_536], true);
     let mut last_ended = false;
     while seen < count || !last_ended {
-        let read = stream.read(&mut room).map_err(BenchError::Print)?;
+        let read = stream.read(&mut room).map_err(BenchError::Network)?;
         for byte in &room[..read] {
             if line_begins && *byte == b'-' {
                 let text = String::from_utf8_lossy(&room[..read]).into_owned();

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use super::process::address;
+use super::process::connect;
 use crate::error::BenchError;
 use crate::keys;
 use crate::stopwatch::Stopwatch;
@@ -34,9 +34,9 @@ pub(super) fn ask(
 ) -> Result<Paced, BenchError> {
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
-        let stream = TcpStream::connect(address(port)).map_err(BenchError::Print)?;
-        stream.set_nodelay(true).map_err(BenchError::Print)?;
-        stream.set_nonblocking(true).map_err(BenchError::Print)?;
+        let stream = connect(port)?;
+        stream.set_nodelay(true).map_err(BenchError::Network)?;
+        stream.set_nonblocking(true).map_err(BenchError::Network)?;
         connections.push(Connection { stream, waiting: false, text: Vec::new(), question });
     }
     ask_on(&mut connections, per_second, lasting)
@@ -97,7 +97,7 @@ impl Asking for Connection {
 
     fn send(&mut self) -> Result<(), BenchError> {
         self.waiting = true;
-        self.stream.write_all(&self.text).map_err(BenchError::Print)
+        self.stream.write_all(&self.text).map_err(BenchError::Network)
     }
 
     /// Answers are short, and come in one piece.
@@ -113,7 +113,7 @@ impl Asking for Connection {
                 Ok(1)
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
-            Err(error) => Err(BenchError::Print(error)),
+            Err(error) => Err(BenchError::Network(error)),
         }
     }
 }

@@ -81,7 +81,8 @@ impl Server {
         let child = silent.spawn().map_err(|error| failed(error.to_string()))?;
         let mut server = Self { child, port, status };
         let begin = Stopwatch::start();
-        while TcpStream::connect(address(port)).is_err() {
+        let ports = [port, status];
+        while !ports.iter().all(|port| *port == 0 || is_answered(*port)) {
             if let Ok(Some(status)) = server.child.try_wait() {
                 return Err(failed(format!("it ended: {status}")));
             }
@@ -130,14 +131,25 @@ pub(crate) fn cpu_of(process: &str) -> Result<f64, BenchError> {
     Ok((ticks(11).ok_or_else(missing)? + ticks(12).ok_or_else(missing)?) / 100.0)
 }
 
+/// A connection to a server of this machine.
+pub(crate) fn connect(port: u16) -> Result<TcpStream, BenchError> {
+    TcpStream::connect(address(port)).map_err(BenchError::Network)
+}
+
+/// Whether somebody listens there. A connection to a port without a listener may get that very port,
+/// and is then answered by itself.
+fn is_answered(port: u16) -> bool {
+    connect(port).is_ok_and(|stream| stream.local_addr().is_ok_and(|here| here != address(port)))
+}
+
 pub(crate) fn address(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
 /// A port that nobody listens on now.
 pub(crate) fn free_port() -> Result<u16, BenchError> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(BenchError::Print)?;
-    Ok(listener.local_addr().map_err(BenchError::Print)?.port())
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(BenchError::Network)?;
+    Ok(listener.local_addr().map_err(BenchError::Network)?.port())
 }
 
 /// A moment, before the next look.

@@ -1,9 +1,8 @@
 //! What the server says about itself.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 
-use super::process::{Server, address};
+use super::process::{Server, connect};
 use crate::error::BenchError;
 
 /// How long answers took inside the server, so far.
@@ -58,11 +57,11 @@ impl Inside {
 
 /// A page of the server.
 pub(super) fn get(port: u16, path: &str) -> Result<String, BenchError> {
-    let mut stream = TcpStream::connect(address(port)).map_err(BenchError::Print)?;
+    let mut stream = connect(port)?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).map_err(BenchError::Print)?;
+    stream.write_all(request.as_bytes()).map_err(BenchError::Network)?;
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).map_err(BenchError::Print)?;
+    stream.read_to_string(&mut answer).map_err(BenchError::Network)?;
     match answer.starts_with("HTTP/1.1 200") {
         true => Ok(answer),
         false => Err(BenchError::Child(format!("{path}: {answer}"))),

@@ -23,8 +23,8 @@ pub(super) struct Yes {
 
 impl Yes {
     pub(super) fn start() -> Result<Self, BenchError> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(BenchError::Print)?;
-        let port = listener.local_addr().map_err(BenchError::Print)?.port();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(BenchError::Network)?;
+        let port = listener.local_addr().map_err(BenchError::Network)?.port();
         let ended = Arc::new(AtomicBool::new(false));
         let yes = Self { port, ended: Arc::clone(&ended) };
         thread::spawn(move || {
