@@ -170,6 +170,28 @@ impl Bucket {
         self.pack(self.unpack(word).max(if tokens == 0 { 0 } else { least }))
     }
 
+    /// What is left, and up to `ahead` of the tokens that come in next, as far as nobody has them yet.
+    /// With what is `lent` it is no more than the bucket holds: a full one lets nothing come in.
+    pub(crate) fn left_ahead(&self, word: Word, now: Tick, ahead: u64, lent: u64) -> u64 {
+        let now = self.grains(now);
+        let end = now + self.capacity + ahead.min(self.tokens) * self.interval;
+        let left = end.saturating_sub(self.unpack(word).max(now)) / self.interval;
+        left.min(self.tokens.saturating_sub(lent))
+    }
+
+    /// Spends tokens that are left, or come in next.
+    pub(crate) fn overdraw(&self, word: Word, now: Tick, tokens: u64) -> Word {
+        match tokens.min(self.tokens * 2) {
+            0 => word,
+            tokens => self.pack(self.unpack(word).max(self.grains(now)) + tokens * self.interval),
+        }
+    }
+
+    /// In how many nanoseconds all that is spent has come in.
+    pub(crate) fn debt(&self, word: Word, now: Tick) -> u64 {
+        self.nanos(self.unpack(word).saturating_sub(self.grains(now) + self.capacity))
+    }
+
     /// When a bucket that is empty at `now` is full.
     pub(crate) const fn rested_by(&self, now: Tick) -> Tick {
         Tick::from_nanos(now.as_nanos() + self.nanos(self.capacity))

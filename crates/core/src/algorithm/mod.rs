@@ -221,6 +221,22 @@ pub(crate) trait Steps {
         word
     }
 
+    /// How many tokens are left if those count that come in soon, at most `ahead` of them, and none
+    /// that could not come in because so many are `lent`.
+    fn left_ahead(&self, _: Word, _: Tick, _ahead: u64, _lent: u64) -> u64 {
+        0
+    }
+
+    /// Spends tokens that are left, or [will be](Self::left_ahead).
+    fn overdraw(&self, word: Word, now: Tick, tokens: u64, phase: Phase) -> Word {
+        self.step(word, now, tokens, phase).word
+    }
+
+    /// In how many nanoseconds all that is spent has come in.
+    fn debt(&self, _: Word, _: Tick) -> u64 {
+        0
+    }
+
     /// The end of the window that `now` lies in, if there are windows.
     fn window_end(&self, _: Tick, _: Phase) -> Option<Tick> {
         None
@@ -401,6 +417,18 @@ impl Machine {
 
     pub(crate) fn held_down(&self, word: Word, now: Tick, tokens: u64) -> Word {
         dispatch!(self, machine => machine.held_down(word, now, tokens), unlimited => word)
+    }
+
+    pub(crate) fn left_ahead(&self, word: Word, now: Tick, ahead: u64, lent: u64) -> u64 {
+        dispatch!(self, machine => machine.left_ahead(word, now, ahead, lent), unlimited => 0)
+    }
+
+    pub(crate) fn overdraw(&self, word: Word, now: Tick, tokens: u64, phase: Phase) -> Word {
+        dispatch!(self, machine => machine.overdraw(word, now, tokens, phase), unlimited => word)
+    }
+
+    pub(crate) fn debt(&self, word: Word, now: Tick) -> u64 {
+        dispatch!(self, machine => machine.debt(word, now), unlimited => 0)
     }
 
     pub(crate) fn window_end(&self, now: Tick, phase: Phase) -> Option<Tick> {

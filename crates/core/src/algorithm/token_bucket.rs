@@ -50,4 +50,16 @@ impl Steps for TokenBucket {
     fn held_down(&self, word: Word, now: Tick, tokens: u64) -> Word {
         self.0.held_down(word, now, tokens)
     }
+
+    fn left_ahead(&self, word: Word, now: Tick, ahead: u64, lent: u64) -> u64 {
+        self.0.left_ahead(word, now, ahead, lent)
+    }
+
+    fn overdraw(&self, word: Word, now: Tick, tokens: u64, _: Phase) -> Word {
+        self.0.overdraw(word, now, tokens)
+    }
+
+    fn debt(&self, word: Word, now: Tick) -> u64 {
+        self.0.debt(word, now)
+    }
 }

@@ -1,5 +1,6 @@
 //! The node's side: spends what it was lent. When it asks for more stands in [`renewal`](super::renewal).
 
+use super::coming::Coming;
 use super::demand::Demand;
 use super::exchange::{LeaseId, Node};
 use super::renewal::Pending;
@@ -50,6 +51,8 @@ pub struct Borrower {
     pub(super) lease: Option<LeaseId>,
     /// What can be spent, until a moment by the node's clock.
     pub(super) tokens: u64,
+    /// What can be spent later, and until the same moment.
+    pub(super) coming: Coming,
     pub(super) until: Tick,
     /// Since the lease began; of permits, those in use, whichever lease they were of.
     pub(super) used: u64,
@@ -90,6 +93,7 @@ impl Borrower {
             pending: None,
             lease: None,
             tokens: 0,
+            coming: Coming::NOTHING,
             until: Tick::ZERO,
             used: 0,
             permits: 0,
@@ -133,7 +137,8 @@ impl Borrower {
         let is_short = self.short_of.is_some_and(|least| cost >= least);
         match self.seen {
             Some(seen) if is_short && waits => {
-                let retry = Retry::After(self.ready.since(now).max(self.terms.round_trip()));
+                let retry =
+                    Retry::After(self.more_at(cost).since(now).max(self.terms.round_trip()));
                 let (limit, reset) = (seen.limit(), seen.reset_after());
                 Spend::Short(Decision::deny(limit, self.tokens, reset, retry))
             }
@@ -188,13 +193,26 @@ impl Borrower {
         match self.terms.is_reusable() {
             true if is_live => self.permits,
             true => 0,
-            false => self.tokens,
+            false => self.all_tokens(),
         }
     }
 
-    /// Lets time pass. What cannot be used any more goes back with the next exchange.
+    /// What can be spent now or later.
+    pub(super) const fn all_tokens(&self) -> u64 {
+        self.tokens + self.coming.tokens
+    }
+
+    /// When a request of that cost may find more than it does now.
+    fn more_at(&self, cost: u64) -> Tick {
+        let lacks = cost.saturating_sub(self.tokens);
+        self.coming.in_at(lacks, &self.terms).map_or(self.ready, |at| at.min(self.ready))
+    }
+
+    /// Lets time pass. What has come in can be spent. What cannot be used any more goes back with the
+    /// next exchange.
     pub(super) fn advance(&mut self, now: Tick) -> Tick {
         self.latest = self.latest.max(now);
+        self.tokens += self.coming.arrived(self.latest, &self.terms);
         if self.latest >= self.until {
             self.give_back();
         }
@@ -202,8 +220,8 @@ impl Borrower {
     }
 
     pub(super) fn give_back(&mut self) {
-        self.returned = self.returned.saturating_add(self.tokens);
+        self.returned = self.returned.saturating_add(self.all_tokens());
         self.permits = self.permits.saturating_sub(self.tokens);
-        self.tokens = 0;
+        (self.tokens, self.coming) = (0, Coming::NOTHING);
     }
 }

@@ -59,10 +59,34 @@ impl Budget {
         self.spend(&mut { *balance }, now, 0).remaining()
     }
 
-    /// Moves tokens from the balance to the escrow. There are as many [left](Self::left).
+    /// What is left if tokens count that come in soon, at most `ahead` of them. Nothing where
+    /// tokens do not come in one by one.
+    pub(super) fn left_ahead(&self, balance: &Balance, now: Tick, ahead: u64) -> u64 {
+        match self {
+            Self::Tokens(machine) => machine.left_ahead(balance.word, now, ahead, balance.escrow),
+            Self::Permits(_) => 0,
+        }
+    }
+
+    /// Takes tokens that are [left](Self::left), or [will be](Self::left_ahead).
+    pub(super) fn take(&self, balance: &mut Balance, now: Tick, tokens: u64) {
+        if let Self::Tokens(machine) = self {
+            balance.word = machine.overdraw(balance.word, now, tokens, balance.phase);
+        }
+    }
+
+    /// Moves tokens from the balance to the escrow.
     pub(super) fn lend(&self, balance: &mut Balance, now: Tick, tokens: u64) {
-        self.spend(balance, now, tokens);
+        self.take(balance, now, tokens);
         balance.escrow += tokens;
+    }
+
+    /// How long it is until all that was taken has come in.
+    pub(super) fn debt(&self, balance: &Balance, now: Tick) -> Duration {
+        match self {
+            Self::Tokens(machine) => Duration::from_nanos(machine.debt(balance.word, now)),
+            Self::Permits(_) => Duration::ZERO,
+        }
     }
 
     /// Moves tokens from the escrow back to the balance.

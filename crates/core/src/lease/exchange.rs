@@ -187,6 +187,9 @@ pub struct Grant {
     pub tokens: u64,
     /// How long it may use them, from the moment at which it first sent the exchange.
     pub span: Duration,
+    /// In how long the last of them comes in, by the store's clock. The one before it comes in one
+    /// [interval](super::Terms) earlier, and so on; none may be used before it is there.
+    pub debt: Duration,
     /// What the store says to the request that waits; without one, what is left in the store.
     pub decision: Decision,
     /// When that was, by the store's clock: what [`Exchange::undo`] wants to know. Says nothing of

@@ -1,5 +1,7 @@
 //! For whoever spends on a borrower's behalf: what it holds, in a form that many threads can share.
 
+use std::time::Duration;
+
 use super::borrower::Borrower;
 use crate::decision::Decision;
 use crate::time::Tick;
@@ -69,7 +71,8 @@ impl Borrower {
         self.until
     }
 
-    /// Until when a request of any cost that finds too little is denied without a question to the store.
+    /// Until when a request of any cost that finds too little is denied without a question to the
+    /// store or to the borrower, for which something may have come in then.
     ///
     /// ```
     /// use tollgate_core::{Tick, lease::Borrower};
@@ -77,9 +80,12 @@ impl Borrower {
     ///     now < borrower.short_until()
     /// }
     /// ```
-    pub const fn short_until(&self) -> Tick {
+    pub fn short_until(&self) -> Tick {
         match (self.short_of, self.seen) {
-            (Some(0..=1), Some(_)) => self.ready,
+            (Some(0..=1), Some(_)) => {
+                let some_in = self.coming.in_at(1, &self.terms).unwrap_or(self.ready);
+                some_in.max(self.latest.after(SIP)).min(self.ready)
+            }
             _ => Tick::ZERO,
         }
     }
@@ -109,10 +115,11 @@ impl Borrower {
     }
 }
 
+/// What comes in is not looked for more often than this: each look takes a lock.
+const SIP: Duration = Duration::from_millis(1);
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use proptest::prelude::*;
 
     use super::*;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::borrower::Borrower;
+use super::coming::Coming;
 use super::exchange::{Exchange, Grant};
 use crate::decision::Decision;
 use crate::time::Tick;
@@ -33,8 +34,8 @@ impl Borrower {
         if let Some(pending) = &self.pending {
             return Some(pending.again);
         }
-        let is_idle = self.tokens > 0 || self.told < self.used;
-        let idle = is_idle.then(|| match self.tokens {
+        let is_idle = self.all_tokens() > 0 || self.told < self.used;
+        let idle = is_idle.then(|| match self.all_tokens() {
             // There is nothing to give back. What was used is told when it is time to ask again.
             0 => self.idle_from().max(self.ready),
             _ => self.idle_from(),
@@ -141,22 +142,24 @@ impl Borrower {
         }
         let is_same = exchange.lease == self.lease;
         let (used, returned) = if is_same { (exchange.used, exchange.returned) } else { (0, 0) };
-        let held = self.tokens;
+        let held = self.all_tokens();
         // Less what was used or returned while the answer was on its way.
         let lent = grant.tokens.saturating_sub(self.returned - returned);
-        self.tokens = if self.terms.is_reusable() {
+        let all = if self.terms.is_reusable() {
             self.permits = lent;
             // Those in use since before the lease count as well: they are not over yet.
             lent.saturating_sub(self.used)
         } else {
             lent.saturating_sub(self.used - used)
         };
+        self.coming = Coming::of(all, grant.debt, now, &self.terms);
+        self.tokens = all - self.coming.tokens;
         self.until = sent.after(grant.span);
-        let got = self.tokens.saturating_sub(held);
+        let got = all.saturating_sub(held);
         self.last_gain = if got > 0 { now } else { self.last_gain };
         // At the end of a window nothing is lent, however much is left: what comes then asks.
         let is_over_soon = grant.span <= self.terms.round_trip();
-        let is_less = got < exchange.want && !is_over_soon;
+        let is_less = (got < exchange.want || self.coming.tokens > 0) && !is_over_soon;
         let pause = self.pause(&grant.decision, got);
         // It may have more, and lend no more of it to one node at once.
         let is_little = self.terms.time_for(grant.decision.remaining()) < pause;
@@ -186,12 +189,13 @@ impl Borrower {
 
     /// When what is held is not needed.
     fn idle_from(&self) -> Tick {
-        self.last_spend.max(self.last_gain).after(self.demand.idle())
+        let last = self.last_spend.max(self.last_gain).max(self.coming.all_in());
+        last.after(self.demand.idle())
     }
 
     /// Whether it is time to ask for more, ahead of need.
     fn is_low(&self) -> bool {
-        self.tokens < self.low() && self.latest < self.last_spend.after(self.demand.idle())
+        self.all_tokens() < self.low() && self.latest < self.last_spend.after(self.demand.idle())
     }
 
     fn send(&mut self, now: Tick, cost: u64) -> Exchange {
@@ -202,11 +206,9 @@ impl Borrower {
         let is_busy = now < self.last_spend.after(self.demand.idle());
         let is_wanted = unmet > 0 || cost > 0 || is_busy;
         self.demand.begin_anew(now, is_wanted);
-        let target = self.demand.target();
-        let (want, least) = match unmet {
-            0 => (target.saturating_sub(self.tokens), 0),
-            _ => (target.max(unmet) - self.tokens, unmet - self.tokens),
-        };
+        let (target, held) = (self.demand.target(), self.all_tokens());
+        let want = target.max(unmet).saturating_sub(held);
+        let least = unmet.saturating_sub(held);
         // Permits in use that no lease covers, because the store has forgotten.
         let uncovered = match self.terms.is_reusable() {
             true => self.used.saturating_sub(self.permits),

@@ -30,6 +30,9 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// Clocks of nodes and stores differ by less than one part in so many.
+    pub(super) const DRIFT: u32 = 50;
+
     /// A limit that can never have this much available is not lent.
     ///
     /// ```
@@ -133,6 +136,12 @@ impl Terms {
 
     /// How long a node waits before it asks again for what the store did not have, at least, and
     /// how much longer at most: until a few tokens have come back, and long before all have.
+    /// How many tokens are lent before they come in, at most: as many as come in until a node that
+    /// found too little asks again.
+    pub(super) fn ahead(&self) -> u64 {
+        self.few() * 2 / 5
+    }
+
     pub(super) fn pauses(&self) -> (Duration, Duration) {
         let usual = self.time_for(PAUSE_TOKENS).max(LEAST_PAUSE);
         let least = usual.min(self.hold / 5);
@@ -145,6 +154,14 @@ impl Terms {
     }
 
     /// Whether what was used can be used again, as permits can.
+    /// How many tokens come in during that time, or have come in when it is over.
+    pub(super) fn tokens_in(&self, time: Duration) -> u64 {
+        match nanos(self.interval) {
+            0 => 0,
+            interval => nanos(time).div_ceil(interval),
+        }
+    }
+
     pub(super) const fn is_reusable(&self) -> bool {
         self.reusable
     }
@@ -153,7 +170,7 @@ impl Terms {
     /// ended for the node when it ends for the store if the one clock is slower than the other by
     /// up to a hundredth, whichever.
     pub(super) fn span_of(hold: Duration) -> Duration {
-        hold - hold / 50
+        hold - hold / Self::DRIFT
     }
 }
 

@@ -79,7 +79,7 @@ impl Lender {
                 match record.lent {
                     0 => decision,
                     lent => {
-                        self.budget.spend(&mut balance, now, lent);
+                        self.budget.take(&mut balance, now, lent);
                         decision.with_remaining_of(self.budget.spend(&mut balance, now, 0))
                     }
                 }
@@ -92,12 +92,14 @@ impl Lender {
         let (sequence, at) = (exchange.sequence, self.anchor.wall_at(now));
         let Some((lease, tokens)) = record.held else {
             let lease = LeaseId { epoch: record.epoch, began: sequence };
-            return Some(Grant { sequence, lease, tokens: 0, span: Duration::ZERO, decision, at });
+            let (span, debt) = (Duration::ZERO, Duration::ZERO);
+            return Some(Grant { sequence, lease, tokens: 0, span, debt, decision, at });
         };
         let end = self.budget.window_end(now, phase);
         let hold = |terms: Terms| end.map_or(Duration::MAX, |end| end.since(now)).min(terms.hold());
         let span = self.terms.map_or(Duration::ZERO, |terms| Terms::span_of(hold(terms)));
-        Some(Grant { sequence, lease, tokens, span, decision, at })
+        let debt = if tokens > 0 { self.budget.debt(&balance, now) } else { Duration::ZERO };
+        Some(Grant { sequence, lease, tokens, span, debt, decision, at })
     }
 
     /// The machine of a limit; `None` for permits.

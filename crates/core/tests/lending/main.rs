@@ -9,6 +9,7 @@
     reason = "a test that cannot go on has failed, and says where"
 )]
 
+mod ahead;
 mod memory;
 mod repeats;
 mod shares;

@@ -174,3 +174,22 @@ fn threads_spend_together_no_more_than_was_lent() {
     let left = purses.known(key("a"), now).unwrap().borrower().tokens(now);
     assert_eq!(spent.load(Order::Relaxed) + left, held);
 }
+
+#[test]
+fn what_comes_in_later_is_found_when_it_is_there_and_not_looked_for_before() {
+    let (purses, mut bank) = purse_with(10);
+    bank.lender.exchange(&mut bank.account, at(0), &Exchange::once(990));
+    for _ in 0..10 {
+        assert!(matches!(purses.take(key("a"), at(0), 1), Taken::Spent { .. }));
+    }
+    let mut lent = purses.known(key("a"), at(0)).unwrap();
+    assert_eq!(lent.borrower().spend(at(0), 1), Spend::Ask);
+    assert!(bank.exchange(lent.borrower(), at(0)), "it is lent what comes in next");
+    drop(lent);
+    let Taken::Short(denial) = purses.take(key("a"), at(1), 1) else { panic!("none is there") };
+    let soon = at(1).after(denial.retry_after().unwrap());
+    assert!(soon < at(2), "{denial:?}");
+    assert!(matches!(purses.take(key("a"), soon, 1), Taken::Locked(_)));
+    assert_eq!(purses.known(key("a"), soon).unwrap().borrower().tokens(soon), 1);
+    assert!(matches!(purses.take(key("a"), soon, 1), Taken::Spent { .. }));
+}

@@ -14,6 +14,7 @@
 --   hold_down(account, s, ns)
 --   spend(account, cost) whether it was spent
 --   left(account), take(account, tokens), give(account, tokens)
+--   left_ahead(account, ahead)  what is left with up to so many that come in next; not of all budgets
 --   undo(account, ask)   takes back what was spent at ask.then_s and ask.then_ns in vain
 --   window_end(account)  a time, or nothing
 --   reusable             whether what was used is still lent: permits
@@ -22,6 +23,8 @@
 local hold_s, hold_ns, trip_s, trip_ns, few =
     tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local is_lent = hold_s >= 0
+-- How many tokens are lent before they come in, at most.
+local AHEAD = floor(few * 2 / 5)
 
 local MOST_LEASES, STRICT_MEMORY = 256, 1
 
@@ -271,15 +274,23 @@ local function admit(account, ask)
     return new_lease(ask.sequence, ask.sequence)
 end
 
--- Lends up to `want`, and at most the node's share of what is left, or all of it if that is little.
+-- Lends up to `want`, and at most the node's share of what is left, or all of it if that is little. If
+-- it has all and wants more, it gets a part of what comes in next.
 local function lend(account, budget, lease, want, least)
     if not lease or not is_lent then return 0 end
     local left = budget.left(account)
     local s, ns = hold_of(account, budget)
-    if not before(trip_s, trip_ns, s, ns) or left < least then return 0 end
+    if not before(trip_s, trip_ns, s, ns) then return 0 end
     local others = account.hungry - lease[HUNGRY]
     local share = max(math.ceil(left / (others + 2)), min(left, few))
     local lent = min(want, max(share, least))
+    if lent >= left then
+        local part = left + math.ceil(floor(AHEAD * 5 / 4) / (others + 1))
+        local ahead = budget.left_ahead and
+            budget.left_ahead(account, floor(AHEAD * 8 / (others + 8))) or 0
+        lent = max(min(lent, left), min(want, ahead, max(part, least)))
+    end
+    if lent < least then return 0 end
     budget.take(account, lent)
     account.escrow = account.escrow + lent
     lease[GRANTED] = lease[GRANTED] + lent

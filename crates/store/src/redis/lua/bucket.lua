@@ -56,6 +56,16 @@ function bucket.left(account)
     return (quotient(room_s, room_g, interval_s, interval_g, BASE))
 end
 
+function bucket.left_ahead(account, ahead)
+    local turn_s, turn_g, end_s, end_g = turn_and_end(account)
+    local ahead_s, ahead_g = times(min(ahead, tokens), interval_s, interval_g, BASE)
+    end_s, end_g = add(end_s, end_g, ahead_s, ahead_g, BASE)
+    local room_s, room_g = subtract(end_s, end_g, turn_s, turn_g, BASE)
+    -- A bucket that is full with what is lent lets nothing come in.
+    return min(quotient(room_s, room_g, interval_s, interval_g, BASE),
+        max(tokens - account.escrow, 0))
+end
+
 function bucket.take(account, count)
     if count == 0 then return end
     local turn_s, turn_g = turn_and_end(account)
