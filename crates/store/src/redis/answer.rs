@@ -36,30 +36,73 @@ pub(super) struct Answers<'a> {
     pub(super) epoch: u64,
     /// When all that was before this memory was lost, in microseconds; 0 if it was not.
     pub(super) lost: u64,
-    lines: &'a str,
+    lines: &'a [u8],
+    questions: usize,
+}
+
+/// What a script said about one question.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Line<'a> {
+    Text(&'a str),
+    /// The text of a bucket of which nothing is lent: when it is full, in seconds and grains.
+    Bucket(u64, u64),
 }
 
 impl<'a> Answers<'a> {
     /// `None` if it is not what our scripts say.
     pub(super) fn read(value: &'a Value, questions: usize) -> Option<Self> {
         let Value::BulkString(bytes) = value else { return None };
-        let (head, lines) = str::from_utf8(bytes).ok()?.split_once('\n')?;
-        let Numbers([now, epoch, lost]) = Numbers::read(head)?;
+        let end = bytes.iter().position(|byte| *byte == b'\n')?;
+        let Numbers([now, epoch, lost]) = Numbers::read(str::from_utf8(&bytes[..end]).ok()?)?;
         let unsigned = |number: i64| u64::try_from(number).ok();
         let (now, epoch, lost) = (wall(unsigned(now)?), unsigned(epoch)?, unsigned(lost)?);
-        let count = lines.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        (count == questions).then_some(Self { now, epoch, lost, lines })
+        let answers = Self { now, epoch, lost, lines: &bytes[end + 1..], questions };
+        (answers.each().count() == questions).then_some(answers)
     }
 
-    pub(super) fn each(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        self.lines.split('\n')
+    /// One for each question; fewer if something else stands there.
+    pub(super) fn each(&self) -> impl Iterator<Item = Line<'a>> + use<'a> {
+        let (mut rest, mut left) = (Some(self.lines), self.questions);
+        let bucket = format!("bucket {} ", self.epoch).into_bytes();
+        std::iter::from_fn(move || {
+            left = left.checked_sub(1)?;
+            let (line, after) = line(rest?, &bucket)?;
+            rest = match after {
+                [] => None,
+                [b'\n', after @ ..] => Some(after),
+                _ => return None,
+            };
+            // There is more than was asked for.
+            (left > 0 || rest.is_none()).then_some(line)
+        })
     }
 }
 
+/// The first line, and what comes after it. Numbers of a bucket are bytes of any kind, so their end is
+/// where there are as many as it takes.
+fn line<'a>(lines: &'a [u8], bucket: &[u8]) -> Option<(Line<'a>, &'a [u8])> {
+    if let Some(numbers) = lines.strip_prefix(bucket) {
+        let (numbers, after) = numbers.split_at_checked(2 * NUMBER)?;
+        let number = |bytes: &[u8]| bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        let (full, part) = numbers.split_at(NUMBER);
+        return Some((Line::Bucket(number(full), number(part)), after));
+    }
+    let end = lines.iter().position(|byte| *byte == b'\n').unwrap_or(lines.len());
+    let (text, after) = lines.split_at(end);
+    Some((Line::Text(str::from_utf8(text).ok()?), after))
+}
+
+/// Bytes of a number in the text of a bucket.
+const NUMBER: usize = 5;
+
 /// Reads the answer to a question about the key of that name.
-pub(super) fn read(line: &str, answers: &Answers<'_>, ask: &Ask, name: &str) -> Answer {
+pub(super) fn read(line: Line<'_>, answers: &Answers<'_>, ask: &Ask, name: &str) -> Answer {
     let garbled = |reason: &str| StoreError::Garbled { name: name.into(), reason: reason.into() };
-    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let text = match line {
+        Line::Text(text) => text,
+        Line::Bucket(..) => "a time that cannot be",
+    };
+    let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     Answer::Said(match word {
         "1" => Err(StoreError::Overtaken),
         "2" if rest == NOT_NUMBERS => Err(garbled(rest)),
@@ -67,8 +110,12 @@ pub(super) fn read(line: &str, answers: &Answers<'_>, ask: &Ask, name: &str) -> 
         "3" => return Answer::OtherWindow,
         "4" => Ok(Reply::Forgotten(rest == "1")),
         _ => {
-            let grant = record(word, rest, answers, ask);
-            grant.map(Reply::Grant).ok_or_else(|| garbled(line))
+            let numbers = match line {
+                Line::Text(_) => numbers(word, rest, answers, ask),
+                Line::Bucket(full, part) => plain([full, part], answers, ask),
+            };
+            let grant = numbers.and_then(|numbers| grant(numbers, answers, ask));
+            grant.map(Reply::Grant).ok_or_else(|| garbled(text))
         }
     })
 }
@@ -89,25 +136,32 @@ impl<const N: usize> Numbers<N> {
 
 /// What a script wrote down about a question; or, where nothing is lent, neither now nor before, the
 /// text that it found under the key.
-fn record(word: &str, rest: &str, answers: &Answers<'_>, ask: &Ask) -> Option<Grant> {
-    let once = || i64::try_from(clamped(ask.exchange().cost)).ok();
-    let now = || i64::try_from(answers.now.as_unix_nanos() / 1_000).ok();
-    let [at, first, second, cost, lent, escrow, began, tokens] = match word {
-        "0" => Numbers::read(rest)?.0,
-        "bucket" => {
-            let Numbers([_, full, part]) = Numbers::read(rest)?;
-            [now()?, full, part, once()?, 0, 0, -1, 0]
-        }
+fn numbers(word: &str, rest: &str, answers: &Answers<'_>, ask: &Ask) -> Option<[i64; 8]> {
+    let (first, second) = match word {
+        "0" => return Some(Numbers::read(rest)?.0),
         "window" => {
             let Numbers([_, _, _, count, _]) = Numbers::read(rest)?;
-            [now()?, count, 0, once()?, 0, 0, -1, 0]
+            (count, 0)
         }
         "sliding" => {
             let Numbers([_, _, _, last, this, _]) = Numbers::read(rest)?;
-            [now()?, last, this, once()?, 0, 0, -1, 0]
+            (last, this)
         }
         _ => return None,
     };
+    plain([u64::try_from(first).ok()?, u64::try_from(second).ok()?], answers, ask)
+}
+
+/// The same about a question that was asked once, from what was found.
+fn plain(found: [u64; 2], answers: &Answers<'_>, ask: &Ask) -> Option<[i64; 8]> {
+    let micros = answers.now.as_unix_nanos() / 1_000;
+    let signed = |number: u64| i64::try_from(number).ok();
+    let [first, second] = found.map(signed);
+    Some([signed(micros)?, first?, second?, signed(clamped(ask.exchange().cost))?, 0, 0, -1, 0])
+}
+
+fn grant(numbers: [i64; 8], answers: &Answers<'_>, ask: &Ask) -> Option<Grant> {
+    let [at, first, second, cost, lent, escrow, began, tokens] = numbers;
     let unsigned = |number: i64| u64::try_from(number).ok();
     let (at, first, second) = (unsigned(at)?, unsigned(first)?, unsigned(second)?);
     let (cost, lent, escrow) = (unsigned(cost)?, unsigned(lent)?, unsigned(escrow)?);

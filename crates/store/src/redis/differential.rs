@@ -15,7 +15,7 @@ use redis::{Connection, Script, Value};
 use tollgate_core::lease::{Account, Exchange, Grant, LeaseId, Lender, Node, Undo};
 use tollgate_core::{Limit, Log, Wall};
 
-use super::answer::{self, Answer, Answers, Reply};
+use super::answer::{self, Answer, Answers, Line, Reply};
 use super::form::Loss;
 use super::script::Algorithm;
 use crate::ask::Ask;
@@ -277,8 +277,9 @@ fn grant_of(reply: Reply) -> Grant {
 }
 
 /// Where nothing is lent, the answer is what was found.
-fn escrow_in(line: &str) -> u64 {
-    let words: Vec<_> = line.split(' ').collect();
+fn escrow_in(line: Line<'_>) -> u64 {
+    let Line::Text(text) = line else { return 0 };
+    let words: Vec<_> = text.split(' ').collect();
     if words[0] == "0" { words[6].parse().unwrap() } else { 0 }
 }
 

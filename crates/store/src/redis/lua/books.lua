@@ -5,9 +5,8 @@
 --
 -- A budget is a table of what differs between algorithms:
 --   name                 the word that its texts begin with, if it has any
---   fields               the names of its numbers in the key's hash; a text has them in this order,
---                        in the form of NUMBERS
---   is_timed             whether a text ends with a time
+--   fields               the names of its numbers in the key's hash; a text has them in this order
+--   to_text(account), of_text(text)  its numbers in a text, and back
 --   read(account)        its arguments of a question
 --   open(account, lost)  the numbers of a key that is not known, or of another memory
 --   settle(account)      lets time pass up to account.at; false if the question names other windows
@@ -81,25 +80,34 @@ end
 local function read_text(key, budget)
     local line = try('GET', key)
     if type(line) ~= 'string' then return nil end
-    local words = {}
-    for word in string.gmatch(line, '%S+') do words[#words + 1] = word end
-    if words[1] ~= budget.name then return nil, 'another text' end
-    local count = 2 + #budget.fields + (budget.is_timed and 1 or 0)
-    if #words ~= count or string.find(line, '[^%d ]', #budget.name + 1)
-        or not is_number_list(words, 2) then
+    local name, epoch, rest = string.match(line, '^(%a+) (%d+) (.*)$')
+    if name ~= budget.name then return nil, 'another text' end
+    local numbers, at = budget.of_text(rest)
+    if not numbers or not is_number_list({ epoch, at or 0, unpack(numbers) }, 1) then
         return nil, 'no number'
     end
     -- As it would stand in a hash.
-    local found = { '1', words[2], budget.is_timed and words[count] or '0', '0', '0', '0', '0' }
-    for index = 1, #budget.fields do found[#found + 1] = words[index + 2] end
+    local found = { '1', epoch, at or '0', '0', '0', '0', '0' }
+    for index = 1, #budget.fields do found[#found + 1] = numbers[index] end
     return found, line
 end
 
 local function as_text(account, budget)
+    return budget.name .. ' ' .. EPOCH_TEXT .. ' ' .. budget.to_text(account)
+end
+
+-- The numbers of a window, and the time, in digits.
+local function digits_of(account, names)
     local numbers = {}
-    for index, name in ipairs(budget.fields) do numbers[index] = account[name] end
-    local line = budget.name .. ' ' .. EPOCH_TEXT .. ' ' .. format(NUMBERS, unpack(numbers))
-    return budget.is_timed and line .. ' ' .. digits(account.at) or line
+    for index, name in ipairs(names) do numbers[index] = account[name] end
+    return format(NUMBERS, unpack(numbers)) .. ' ' .. digits(account.at)
+end
+
+local function of_digits(text, count)
+    local words = {}
+    for word in string.gmatch(text, '%S+') do words[#words + 1] = word end
+    if #words ~= count + 1 or string.find(text, '[^%d ]') then return nil end
+    return words, table.remove(words)
 end
 
 -- The account under a key, or why there is none.

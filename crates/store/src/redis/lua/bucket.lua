@@ -4,6 +4,17 @@ local tokens, interval_s, interval_g = tonumber(ARGV[LIMIT + 2]), tonumber(ARGV[
 
 local bucket = { name = 'bucket', fields = { 'full', 'part' } }
 
+function bucket.to_text(account)
+    return struct.pack(NUMBERS, account.full, account.part)
+end
+
+-- Nothing if it is no such text.
+function bucket.of_text(text)
+    if #text ~= 10 then return nil end
+    local full, part = struct.unpack(NUMBERS, text)
+    return part < BASE and { full, part } or nil
+end
+
 -- The span that the cost takes to come back. One below zero if it is more than the bucket holds.
 function bucket.read(ask)
     ask.span_s, ask.span_g = number(), number()

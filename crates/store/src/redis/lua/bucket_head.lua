@@ -2,9 +2,9 @@
 --
 -- Seconds, and grains: so and so many make a nanosecond, such that a token takes a whole number.
 --
--- A bucket of which nothing is lent is a text: the memory, seconds, grains. Both have so many digits
--- that they can be taken out and written over by their places: that takes a fraction of the time that
--- patterns and whole texts take. Seconds have ten digits until the year 2286.
+-- A bucket of which nothing is lent is a text: the memory, and five bytes each of seconds and grains.
+-- They are taken out and written over by their places, which takes a fraction of the time that digits
+-- take. All that is asked of a strict limit comes by here.
 
 local per_nano = tonumber(ARGV[LIMIT + 1])
 local capacity_s, capacity_g = tonumber(ARGV[LIMIT + 5]), tonumber(ARGV[LIMIT + 6])
@@ -23,5 +23,5 @@ local NOW_G = clock[2] * 1000 * per_nano
 local END_S, END_G = NOW_S + capacity_s, NOW_G + capacity_g
 if END_G >= BASE then END_S, END_G = END_S + 1, END_G - BASE end
 
-local NUMBERS = '%010d %011d'
+local NUMBERS = '>I5I5'
 local BEGIN = 'bucket ' .. EPOCH_TEXT .. ' '

@@ -1,7 +1,9 @@
 -- Buckets, quickly.
 
 local function answer_from(from)
-    local sub, format, call, NOW_S, NOW_G, BASE = string.sub, format, call, NOW_S, NOW_G, BASE
+    local sub, packed, unpacked = string.sub, struct.pack, struct.unpack
+    local KEYS, ANSWERS, FOUND, NUMBERS, call = KEYS, ANSWERS, FOUND, NUMBERS, call
+    local NOW_S, NOW_G, END_S, END_G, BASE = NOW_S, NOW_G, END_S, END_G, BASE
     local BEGIN, length, offset = BEGIN, #BEGIN, format('%d', #BEGIN)
     local spends, span_s, span_g
     for index = from, #KEYS do
@@ -11,17 +13,18 @@ local function answer_from(from)
             span_s, span_g = tonumber(ARGV[place + 3]), tonumber(ARGV[place + 4])
             spends = ARGV[place + 2] ~= '0' and span_s >= 0
         end
-        local value, full, part = text_of(index), 0, 0
+        local value, full, part = FOUND and FOUND[index - 1], 0, 0
+        if not FOUND then value = text_of(index) end
         local is_known = value
         if value then
-            full, part = sub(value, length + 1, length + 10) + 0, sub(value, length + 12) + 0
-            if sub(value, 1, length) ~= BEGIN or #value ~= length + 22
-                or not (full >= 0 and part >= 0 and part < BASE) then
+            if #value ~= length + 10 or sub(value, 1, length) ~= BEGIN then
                 error('it is another text')
             end
+            full, part = unpacked(NUMBERS, value, length + 1)
+            if part >= BASE then error('it is another text') end
         else
             if LOST > 0 or call('EXISTS', KEYS[index]) == 1 then error('it needs the books') end
-            value = BEGIN .. format(NUMBERS, 0, 0)
+            value = BEGIN .. packed(NUMBERS, 0, 0)
         end
         if spends then
             local full_s, full_g = full, part
@@ -31,7 +34,7 @@ local function answer_from(from)
             full_s, full_g = full_s + span_s, full_g + span_g
             if full_g >= BASE then full_s, full_g = full_s + 1, full_g - BASE end
             if full_s < END_S or (full_s == END_S and full_g <= END_G) then
-                local numbers = format(NUMBERS, full_s, full_g)
+                local numbers = packed(NUMBERS, full_s, full_g)
                 if is_known and (full_s == full or
                     full_s - full_s % STEP_S == full - full % STEP_S) then
                     -- Its time to live stays.

@@ -1,8 +1,16 @@
 -- The budget of a sliding window.
 
 local sliding = {
-    name = 'sliding', is_timed = true, fields = { 'end', 'rest', 'last', 'this' },
+    name = 'sliding', fields = { 'end', 'rest', 'last', 'this' },
 }
+
+function sliding.to_text(account)
+    return digits_of(account, sliding.fields)
+end
+
+function sliding.of_text(text)
+    return of_digits(text, #sliding.fields)
+end
 
 function sliding.read(ask)
     ask.begin_s, ask.begin_ns, ask.middle_s, ask.middle_ns, ask.end_s, ask.end_ns =

@@ -1,6 +1,14 @@
 -- The budget of a fixed window: the rest of it, with leases.
 
-local window = { name = 'window', is_timed = true, fields = { 'end', 'rest', 'count' } }
+local window = { name = 'window', fields = { 'end', 'rest', 'count' } }
+
+function window.to_text(account)
+    return digits_of(account, window.fields)
+end
+
+function window.of_text(text)
+    return of_digits(text, #window.fields)
+end
 
 function window.read(ask)
     ask.begin_s, ask.begin_ns, ask.middle_s, ask.middle_ns, ask.end_s, ask.end_ns =
