@@ -101,7 +101,7 @@ pub(super) enum Message {
 }
 
 enum Event {
-    Done { node: String, finished: Finished },
+    Done { node: String, asked: usize, finished: Finished },
     Linked { node: String, link: Result<Link, StoreError> },
     Slots(Result<Slots, StoreError>),
     Pinged,
@@ -112,8 +112,9 @@ enum Event {
 struct Server {
     link: Option<Link>,
     is_linking: bool,
-    /// Batches that are not answered yet.
+    /// Batches that are not answered yet, and the questions in them.
     under_way: usize,
+    asked: usize,
     /// Batches in a row that were not answered in time.
     late: usize,
     jobs: Vec<Job>,
@@ -210,7 +211,7 @@ impl Driver {
         }
         let servers = self.servers.iter_mut();
         for (node, server) in servers.filter(|(_, server)| server.has_work()) {
-            let Some(link) = &server.link else {
+            let Some(link) = server.link.clone() else {
                 if !server.is_linking {
                     server.is_linking = true;
                     let (route, node) = (Arc::clone(&self.route), node.clone());
@@ -224,20 +225,12 @@ impl Driver {
             for reply in server.pings.drain(..) {
                 self.tasks.spawn(ping(link.clone(), reply, Arc::clone(&self.shared)));
             }
-            if server.under_way < MOST_UNDER_WAY {
-                let mut jobs = std::mem::take(&mut server.jobs);
-                jobs.retain(|job| !job.is_forsaken());
-                if jobs.len() > MOST_AT_ONCE {
-                    server.jobs = jobs.split_off(MOST_AT_ONCE);
-                }
-                if jobs.is_empty() {
-                    continue;
-                }
-                server.under_way += 1;
+            while let Some(jobs) = server.next_batch() {
                 let (link, shared, node) = (link.clone(), Arc::clone(&self.shared), node.clone());
                 self.tasks.spawn(async move {
+                    let asked = jobs.len();
                     let finished = batch::run(link, jobs, shared).await;
-                    Event::Done { node, finished }
+                    Event::Done { node, asked, finished }
                 });
             }
         }
@@ -255,16 +248,17 @@ impl Driver {
 
     fn on_event(&mut self, event: Event) {
         match event {
-            Event::Done { node, finished } => self.on_done(node, finished),
+            Event::Done { node, asked, finished } => self.on_done(node, asked, finished),
             Event::Linked { node, link } => self.on_linked(node, link),
             Event::Slots(slots) => self.on_slots(slots),
             Event::Pinged => {}
         }
     }
 
-    fn on_done(&mut self, node: String, finished: Finished) {
+    fn on_done(&mut self, node: String, asked: usize, finished: Finished) {
         let server = self.servers.entry(node).or_default();
         server.under_way = server.under_way.saturating_sub(1);
+        server.asked = server.asked.saturating_sub(asked);
         server.late = if finished.is_late { server.late + 1 } else { 0 };
         // A machine that is gone breaks no connection.
         if finished.is_broken || server.late >= MOST_LATE {
@@ -328,6 +322,30 @@ impl Driver {
 }
 
 impl Server {
+    /// What is to be sent now. While one batch is worked on, the next one waits at the server, and
+    /// those who were answered gather for another. All are about as large: a call of a script takes as
+    /// long as some questions in it, so what would be a small one waits for others, as it would have to
+    /// wait for the batches before it anyway.
+    fn next_batch(&mut self) -> Option<Vec<Job>> {
+        self.jobs.retain(|job| !job.is_forsaken());
+        let waiting = self.jobs.len();
+        let count = match self.under_way {
+            0 if waiting < WORTH_MANY => waiting,
+            0 => waiting.div_ceil(MOST_UNDER_WAY),
+            some @ 1..MOST_UNDER_WAY if waiting * some >= self.asked => {
+                waiting.min(self.asked.div_ceil(some).max(WORTH_MANY))
+            }
+            _ => 0,
+        };
+        if count == 0 {
+            return None;
+        }
+        let rest = self.jobs.split_off(count.min(MOST_AT_ONCE));
+        let jobs = std::mem::replace(&mut self.jobs, rest);
+        (self.under_way, self.asked) = (self.under_way + 1, self.asked + jobs.len());
+        Some(jobs)
+    }
+
     const fn has_work(&self) -> bool {
         !self.jobs.is_empty() || !self.pings.is_empty()
     }
@@ -353,8 +371,11 @@ async fn ping(
     Event::Pinged
 }
 
-/// Batches that one server works at: while one is on its way the other is worked on.
-const MOST_UNDER_WAY: usize = 2;
+/// Batches that are under way to and from a server.
+const MOST_UNDER_WAY: usize = 3;
+
+/// So many questions are worth several batches.
+const WORTH_MANY: usize = 16;
 
 /// After so many batches in a row that were not answered in time, another connection is tried.
 const MOST_LATE: usize = 3;
