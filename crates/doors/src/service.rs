@@ -34,8 +34,35 @@ pub(crate) enum Turn {
     /// It can: whoever asks is told what to wait for, and comes again.
     #[default]
     First,
-    /// It was.
+    /// It was, since then. If others were faster, it can once more.
+    Second { since: Tick },
+    /// It was, as often as it can.
     Last,
+}
+
+impl Turn {
+    /// The one after waiting for that.
+    pub(crate) const fn after(self, wait: &Wait) -> Self {
+        match self {
+            Self::First => Self::Second { since: wait.since() },
+            Self::Second { .. } | Self::Last => Self::Last,
+        }
+    }
+}
+
+/// Does something, and once or twice more after a store was asked if it has to be. What comes of the
+/// last turn is not waited for.
+pub(crate) async fn in_turn<T>(mut act: impl FnMut(Turn) -> Result<T, Wait>) -> Result<T, Wait> {
+    let mut turn = Turn::First;
+    loop {
+        match act(turn) {
+            Err(wait) if turn != Turn::Last => {
+                turn = turn.after(&wait);
+                wait.fetch().await;
+            }
+            told => return told,
+        }
+    }
 }
 
 /// What all doors ask: the engine, and what is known about it.
@@ -272,7 +299,10 @@ impl Service {
         }
         let timed = self.metrics.times_of_next(1);
         let began = (timed > 0).then(|| self.clock().now());
-        let ruling = self.engine.try_decide(request)?;
+        let ruling = match turn {
+            Turn::Second { since } => self.engine.try_decide_again(request, since)?,
+            Turn::First | Turn::Last => self.engine.try_decide(request)?,
+        };
         Ok(self.checked(door, request, ruling, began, timed))
     }
 
@@ -324,16 +354,24 @@ impl Service {
     pub(crate) fn try_peek(&self, request: &Request<'_>, turn: Turn) -> Result<Ruling, Wait> {
         match turn {
             Turn::First => self.engine.try_peek(request),
-            Turn::Last => Ok(self.engine.peek(request)),
+            Turn::Second { .. } | Turn::Last => Ok(self.engine.peek(request)),
         }
     }
 
-    /// What to wait for before these can be decided at once, if there is anything.
-    pub(crate) fn need(&self, requests: &[Request<'_>], turn: Turn) -> Result<(), Wait> {
-        match turn {
-            Turn::First => self.engine.lacks(requests).map_or(Ok(()), Err),
-            Turn::Last => Ok(()),
-        }
+    /// What to wait for before all of these can be decided, and those only looked at, if there is
+    /// anything.
+    pub(crate) fn need(
+        &self,
+        checks: &[Request<'_>],
+        peeks: &[Request<'_>],
+        turn: Turn,
+    ) -> Result<(), Wait> {
+        let lacks = match turn {
+            Turn::First => self.engine.lacks(checks, peeks),
+            Turn::Second { since } => self.engine.lacks_again(checks, since),
+            Turn::Last => None,
+        };
+        lacks.map_or(Ok(()), Err)
     }
 
     /// Whether requests should be sent here.

@@ -8,6 +8,7 @@
     reason = "a test that cannot go on has failed, and says where"
 )]
 
+mod batches;
 #[path = "../serve/resp/client.rs"]
 #[allow(dead_code, reason = "this test program uses a part of it")]
 mod client;

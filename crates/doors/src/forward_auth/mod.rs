@@ -26,7 +26,7 @@ use crate::connection::Peer;
 use crate::door::Name;
 use crate::forward_auth::original::{Believed, Original};
 use crate::respond::{self, Answers};
-use crate::service::{Service, Turn};
+use crate::service::{Service, Turn, in_turn};
 use crate::status;
 use crate::web::{Answer, Plain, Site};
 
@@ -83,9 +83,7 @@ impl ForwardAuth {
 
     /// The answer with what is known here, and how long it is to be kept back.
     fn ask(&self, asking: Asking, request: &Parts, peer: &Peer) -> (Answer, Duration) {
-        let told = self.try_ask(asking, request, peer, Turn::Last);
-        // Nothing is waited for at the last turn.
-        told.unwrap_or_else(|_| (respond::no_room("ask again"), Duration::ZERO))
+        self.try_ask(asking, request, peer, Turn::Last).unwrap_or_else(|_| unknown())
     }
 
     /// The same, or what to wait for first.
@@ -142,19 +140,19 @@ impl Site for ForwardAuth {
                 respond::problem(StatusCode::NOT_FOUND, paths)
             });
         };
-        let (answer, delay) = match self.try_ask(asking, &request, &peer, Turn::First) {
-            Ok(told) => told,
-            Err(wait) => {
-                wait.fetch().await;
-                self.ask(asking, &request, &peer)
-            }
-        };
+        let told = in_turn(|turn| self.try_ask(asking, &request, &peer, turn)).await;
+        let (answer, delay) = told.unwrap_or_else(|_| unknown());
         // A request that must wait in line waits here: a proxy cannot be told to.
         if !delay.is_zero() {
             self.service.clock().sleep(delay.min(LONGEST_DELAY)).await;
         }
         answer
     }
+}
+
+/// The answer where none is known. There is one at the last turn.
+fn unknown() -> (Answer, Duration) {
+    (respond::no_room("ask again"), Duration::ZERO)
 }
 
 /// What Envoy puts before the path of the request.

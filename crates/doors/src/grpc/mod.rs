@@ -252,17 +252,22 @@ impl Asking {
         }
     }
 
-    /// Does something, and once more after a store was asked if it has to be.
+    /// Does something, and once or twice more after a store was asked if it has to be.
     async fn in_turn<T>(
         &self,
         peer: &Peer,
         mut act: impl FnMut(&Self) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        match act(&self.of(peer, Turn::First)) {
-            Err(Refusal::Wait(wait)) => wait.0.fetch().await,
-            answer => return answer,
+        let mut turn = Turn::First;
+        loop {
+            match act(&self.of(peer, turn)) {
+                Err(Refusal::Wait(wait)) if turn != Turn::Last => {
+                    turn = turn.after(&wait.0);
+                    wait.0.fetch().await;
+                }
+                answer => return answer,
+            }
         }
-        act(&self.of(peer, Turn::Last))
     }
 
     /// Whether a request may pass.

@@ -124,7 +124,7 @@ impl Http {
             }
             Intent::Spend => {
                 self.need_room(&requests, now)?;
-                self.service.need(&requests, turn)?;
+                self.service.need(&requests, &[], turn)?;
                 self.service.check_batch(Name::Http, &requests, each);
             }
         }

@@ -36,7 +36,7 @@ use crate::http::body::Unreadable;
 use crate::http::check::{Intent, Stop, Way};
 use crate::http::route::Route;
 use crate::respond::{self, Answers};
-use crate::service::{Service, Turn};
+use crate::service::{Service, Turn, in_turn};
 use crate::status;
 use crate::tickets::Tickets;
 use crate::web::{self, Answer, Plain, Site, page};
@@ -67,13 +67,11 @@ impl Http {
         // They can be long, and the body can be long in coming.
         drop(head);
         match web::body(incoming, &self.limits, self.service.held()).await {
-            Ok(body) => match self.act(route, &body, peer.name(), Turn::First) {
-                Ok(answer) => answer,
-                Err(wait) => {
-                    wait.fetch().await;
-                    self.act_at_last(route, &body, peer.name())
-                }
-            },
+            Ok(body) => {
+                let told = in_turn(|turn| self.act(route, &body, peer.name(), turn)).await;
+                // Nothing is waited for at the last turn.
+                told.unwrap_or_else(|_| nothing_here())
+            }
             Err(error) => respond::no_body(&error, self.limits.body_bytes),
         }
     }
@@ -93,12 +91,6 @@ impl Http {
             Stop::Wait(wait) => Err(wait),
             Stop::Full => Ok(respond::no_room("too many requests are under way")),
         })
-    }
-
-    /// The same after a store was asked.
-    fn act_at_last(&self, route: Route, body: &[u8], client: &str) -> Answer {
-        // Nothing is waited for any more.
-        self.act(route, body, client, Turn::Last).unwrap_or_else(|_| nothing_here())
     }
 
     fn page(&self, route: Route) -> Answer {

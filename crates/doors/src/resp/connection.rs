@@ -256,9 +256,9 @@ impl Connection {
         let answered = pipeline::answer(&self.door, &mut self.session, bytes, turn, output);
         let Answered { bytes: done, next, wait } = answered;
         self.next = next;
-        if let Some(wait) = wait {
+        if let Some((wait, turn)) = wait {
             self.fetching = Some(wait);
-            self.turn = service::Turn::Last;
+            self.turn = turn;
         }
         if self.session.wrong_passwords() != wrong {
             self.guessed(self.session.wrong_passwords() - wrong);

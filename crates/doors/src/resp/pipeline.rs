@@ -22,8 +22,8 @@ pub(crate) struct Answered {
     /// So many of them are done with.
     pub(crate) bytes: usize,
     pub(crate) next: Next,
-    /// What is to be waited for before it goes on, if there is anything.
-    pub(crate) wait: Option<Sleep>,
+    /// What is to be waited for before it goes on, if there is anything, and which turn it is then.
+    pub(crate) wait: Option<(Sleep, Turn)>,
 }
 
 /// How it goes on.
@@ -132,7 +132,7 @@ struct Answering<'d> {
     replies: Replies<'d>,
     /// Of what is decided next.
     turn: Turn,
-    wait: Option<Sleep>,
+    wait: Option<(Sleep, Turn)>,
 }
 
 impl Batch<'_> {
@@ -354,7 +354,7 @@ impl Answering<'_> {
         // All of them at once: it is waited for once, and then carried out.
         let client = self.session.client_cert();
         let requests: SmallVec<[_; 4]> = asked.each(client).map(|(it, _)| it).collect();
-        self.door.service.need(&requests, self.turn)
+        self.door.service.need(&requests, &[], self.turn)
     }
 
     /// How it goes on after something was told, or was not.
@@ -366,7 +366,8 @@ impl Answering<'_> {
                 Flow::Goes
             }
             Err(wait) => {
-                self.wait = Some(Box::pin(wait.fetch()));
+                let turn = self.turn.after(&wait);
+                self.wait = Some((Box::pin(wait.fetch()), turn));
                 Flow::Waits
             }
         }
@@ -389,7 +390,8 @@ impl Answering<'_> {
         };
         let done = Arc::new(OnceLock::new());
         session.reset = Some(Arc::clone(&done));
-        self.wait = Some(Box::pin(async move { _ = done.set(reset.await) }));
+        let reset = Box::pin(async move { _ = done.set(reset.await) });
+        self.wait = Some((reset, Turn::Last));
         Flow::Waits
     }
 

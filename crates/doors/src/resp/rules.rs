@@ -28,7 +28,7 @@ impl Resp {
         self.tickets.sweep(now);
         let requests: SmallVec<[Request<'_>; 4]> =
             asked.each(client).map(|(request, _)| request).collect();
-        self.service.need(&requests, turn)?;
+        self.service.need(&requests, &[], turn)?;
         if !self.tickets.has_room(requests.len(), now) {
             requests.iter().for_each(|request| self.check_in_need(request, now, replies));
             return Ok(());

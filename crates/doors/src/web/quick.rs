@@ -36,8 +36,8 @@ enum Step {
     More,
     /// Go on: there may be more here.
     Again,
-    /// A store has to be asked before the next one can be answered.
-    Wait(Wait),
+    /// A store has to be asked before the next one can be answered, which has this turn then.
+    Wait(Wait, Turn),
     /// Leave it to hyper.
     Hyper,
 }
@@ -67,11 +67,11 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
             match step {
                 Step::Hyper => return Next::Hyper,
                 Step::Again => {}
-                Step::Wait(wait) => {
+                Step::Wait(wait, next) => {
                     let one = self.requests.begin();
                     wait.fetch().await;
                     drop(one);
-                    turn = Turn::Last;
+                    turn = next;
                 }
                 Step::More => match self.read().await {
                     Ok(1..) => {}
@@ -82,7 +82,7 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
     }
 
     /// Answers what is here in full, as much as can be sent at once. For the first of them it may be
-    /// the last turn.
+    /// another turn.
     fn answer_all(&mut self, out: &mut Vec<u8>, date: &mut Date, mut turn: Turn) -> Step {
         while out.len() < AT_ONCE {
             let bytes = self.begun.unread();
@@ -99,7 +99,10 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
             let Some(body) = bytes.get(body) else { return Step::Hyper };
             let answer = match self.site.quick(path, body, turn) {
                 Some(Ok(answer)) => answer,
-                Some(Err(wait)) => return Step::Wait(wait),
+                Some(Err(wait)) => {
+                    let next = turn.after(&wait);
+                    return Step::Wait(wait, next);
+                }
                 None => return Step::Hyper,
             };
             turn = Turn::First;

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tollgate_core::Decision;
-use tollgate_local::{ByHash, Clock, Held, KeyHash, Place};
+use tollgate_core::{Decision, Tick};
+use tollgate_local::{Clock, Held, KeyHash, Place};
 use tollgate_rules::{Facts, Request, Rule};
 
 use crate::engine::Engine;
@@ -16,8 +16,8 @@ use crate::engine::decide::{Intent, Met, State, Way};
 use crate::engine::keys::write_part;
 use crate::engine::ruling::{Reserved, Ruling, Said, Spent};
 use crate::sharing::{
-    Asking, Health, Lack, LaterBack, Lent, LentPermit, Purpose, Shared, SharedLimit, Sharing,
-    SharingStats, Wait,
+    Asking, Health, Lack, Lacks, LaterBack, Lent, LentPermit, Purpose, Shared, SharedLimit,
+    Sharing, SharingStats, Wait,
 };
 use crate::spending::Each;
 
@@ -38,7 +38,27 @@ impl<C: Clock> Engine<C> {
     ///
     /// What to wait for.
     pub fn try_decide(&self, request: &Request<'_>) -> Result<Ruling, Wait> {
-        self.try_rule(request, Intent::Spend)
+        self.try_rule(request, Intent::Spend, Asking::Wait)
+    }
+
+    /// The same after what it lacked was fetched, which was first waited for [then](Wait::since): others
+    /// may have taken what was lent. After waiting once more, [`decide`](Self::decide) says it: by then
+    /// the store has decided, or its time is over.
+    ///
+    /// # Errors
+    ///
+    /// What to wait for.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, Ruling, Wait};
+    /// async fn second(engine: &Engine, request: &Request<'_>, wait: Wait) -> Result<Ruling, Wait> {
+    ///     let since = wait.since();
+    ///     wait.fetch().await;
+    ///     engine.try_decide_again(request, since)
+    /// }
+    /// ```
+    pub fn try_decide_again(&self, request: &Request<'_>, since: Tick) -> Result<Ruling, Wait> {
+        self.try_rule(request, Intent::Spend, Asking::Again { since })
     }
 
     /// [Decides](Self::decide), and waits for the store if it has to be asked: for as long as its
@@ -54,7 +74,13 @@ impl<C: Clock> Engine<C> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn decide_waiting(&self, request: &Request<'_>) -> Ruling {
-        match self.try_decide(request) {
+        let wait = match self.try_decide(request) {
+            Ok(ruling) => return ruling,
+            Err(wait) => wait,
+        };
+        let since = wait.since();
+        wait.fetch().await;
+        match self.try_decide_again(request, since) {
             Ok(ruling) => ruling,
             Err(wait) => {
                 wait.fetch().await;
@@ -76,59 +102,82 @@ impl<C: Clock> Engine<C> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn try_peek(&self, request: &Request<'_>) -> Result<Ruling, Wait> {
-        self.try_rule(request, Intent::Look)
+        self.try_rule(request, Intent::Look, Asking::Wait)
     }
 
-    /// What has to be waited for before these requests can be decided, in
-    /// [batches](Self::decide_batch) or [together](Self::decide_together): `None` if nothing has.
+    /// What has to be waited for before `checks` can be decided, in [batches](Self::decide_batch) or
+    /// [together](Self::decide_together), and `peeks` be [looked](Self::peek) at: `None` if nothing has.
     ///
     /// ```
     /// # use tollgate::{Engine, Request, Ruling};
     /// async fn decide(engine: &Engine, requests: &[Request<'_>], each: impl FnMut(usize, Ruling)) {
-    ///     if let Some(wait) = engine.lacks(requests) {
+    ///     if let Some(wait) = engine.lacks(requests, &[]) {
+    ///         let since = wait.since();
     ///         wait.fetch().await;
+    ///         if let Some(wait) = engine.lacks_again(requests, since) {
+    ///             wait.fetch().await;
+    ///         }
     ///     }
     ///     engine.decide_batch(requests, each);
     /// }
     /// ```
-    pub fn lacks(&self, requests: &[Request<'_>]) -> Option<Wait> {
+    pub fn lacks(&self, checks: &[Request<'_>], peeks: &[Request<'_>]) -> Option<Wait> {
+        self.lacks_of(checks, peeks, None)
+    }
+
+    /// The same after that was fetched, which was first waited for [then](Wait::since): the store may
+    /// have less than all of them need, or others may have been faster. There is no third time.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, Wait};
+    /// async fn fetch(engine: &Engine, requests: &[Request<'_>], wait: Wait) {
+    ///     let since = wait.since();
+    ///     wait.fetch().await;
+    ///     if let Some(wait) = engine.lacks_again(requests, since) {
+    ///         wait.fetch().await;
+    ///     }
+    /// }
+    /// ```
+    pub fn lacks_again(&self, checks: &[Request<'_>], since: Tick) -> Option<Wait> {
+        self.lacks_of(checks, &[], Some(since))
+    }
+
+    fn lacks_of(
+        &self,
+        checks: &[Request<'_>],
+        peeks: &[Request<'_>],
+        since: Option<Tick>,
+    ) -> Option<Wait> {
         let sharing = self.sharing.as_ref()?;
         let active = self.active.load();
         if !active.is_shared() {
             return None;
         }
         let geo = active.geo().map(ArcSwap::load);
-        let mut lacks = Vec::new();
-        let mut planned: ByHash<u64> = ByHash::default();
-        let now = self.clock.now();
-        for request in requests {
+        let mut lacks = Lacks::new(sharing, self.clock.now(), since);
+        let checks = checks.iter().map(|request| (request, Intent::Spend));
+        let peeks = peeks.iter().map(|request| (request, Intent::Look));
+        for (request, intent) in checks.chain(peeks) {
             let mut room = String::new();
             let request = request.normal(&mut room);
             let facts = Facts::new(active.rules(), &request, geo.as_ref().map(|geo| &***geo));
             let mut all = AllMet::new();
             self.meet(&active, &facts, &mut all);
-            let first = lacks.len();
             for met in &all {
-                let (shared, purpose) = match (met.shared(&facts), met.shared_slots(&facts)) {
-                    (Some(shared), _) => (shared, Purpose::Spend),
-                    (None, Some((_, shared))) => (shared, Purpose::Permit),
-                    (None, None) => continue,
-                };
-                let sum = planned.entry(shared.owner).or_default();
-                *sum = sum.saturating_add(shared.cost);
-                let has = match purpose {
-                    Purpose::Permit => sharing.has_permits(shared.owner, *sum, now),
-                    _ => sharing.has(&Shared { cost: *sum, ..shared }, now),
-                };
-                if !has {
-                    lacks.push(Lack::new(&shared, name(met.rule, &facts), purpose));
+                let name = || name(met.rule, &facts);
+                match (met.shared(&facts), intent) {
+                    (Some(shared), Intent::Spend) => lacks.spend(&shared, name),
+                    (Some(shared), Intent::Look) => lacks.look(&shared, name),
+                    (None, Intent::Look) => {}
+                    (None, Intent::Spend) => {
+                        if let Some((_, shared)) = met.shared_slots(&facts) {
+                            lacks.permit(&shared, name);
+                        }
+                    }
                 }
             }
-            if lacks.len() > first + 1 {
-                lacks[first..].iter_mut().for_each(|lack: &mut Lack| lack.is_alone = false);
-            }
         }
-        (!lacks.is_empty()).then(|| Wait::new(sharing, lacks))
+        lacks.wait()
     }
 
     /// The usual case where limits are shared: there are only rates, and enough of all of them is lent
@@ -172,10 +221,15 @@ impl<C: Clock> Engine<C> {
         true
     }
 
-    fn try_rule(&self, request: &Request<'_>, intent: Intent) -> Result<Ruling, Wait> {
+    fn try_rule(
+        &self,
+        request: &Request<'_>,
+        intent: Intent,
+        asking: Asking,
+    ) -> Result<Ruling, Wait> {
         let mut ruling = Ruling::new(self.active.load());
         let (active, said) = ruling.parts();
-        if let Some(wait) = self.ask(active, request, (intent, Asking::Wait), said) {
+        if let Some(wait) = self.ask(active, request, (intent, asking), said) {
             return Err(wait);
         }
         if intent == Intent::Spend {
@@ -296,8 +350,11 @@ impl<C: Clock> Way<'_, '_, C> {
             match decision {
                 Some(decision) => self.decide(at, decision),
                 None => {
-                    let looks = self.intent == Intent::Look;
-                    let purpose = if looks { Purpose::Look } else { Purpose::Spend };
+                    let purpose = match self.asking {
+                        _ if self.intent == Intent::Look || shared.cost == 0 => Purpose::Look,
+                        Asking::Again { .. } => Purpose::Decide,
+                        Asking::Wait | Asking::Now => Purpose::Spend,
+                    };
                     self.lacks.push(Lack::new(&shared, name(), purpose));
                 }
             }
@@ -329,7 +386,11 @@ impl<C: Clock> Way<'_, '_, C> {
                 said.held.clear();
                 said.reserved.clear();
             }
-            return Some(Wait::new(sharing, lacks));
+            let since = match self.asking {
+                Asking::Again { since } => since,
+                Asking::Wait | Asking::Now => sharing.now(),
+            };
+            return Some(Wait::new(sharing, lacks, since));
         }
         // Whoever is denied is told what is known here.
         for at in 0..self.all.len() {

@@ -2,31 +2,40 @@
 
 use std::fmt;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use tokio::sync::futures::OwnedNotified;
 use tokio::time::timeout;
 use tollgate_core::Tick;
 use tollgate_core::lease::{Borrower, Exchange, Grant, Spend};
-use tollgate_local::{Lent, Place, Taken};
+use tollgate_local::{Lent, Place};
 use tollgate_store::{Ask, Store as _, StoreError};
 
 use crate::sharing::breaker::Change;
 use crate::sharing::health::{Health, add};
-use crate::sharing::spend::{Lack, Purpose};
+use crate::sharing::spend::{Lack, Purpose, is_used_up};
 use crate::sharing::steward::heal;
 use crate::sharing::told::{KEPT, Said, Told};
 use crate::sharing::{About, Call, Loan, Sharing};
 
 /// What a request lacks before it can be decided: budget that only the store has. Wait until it is
-/// [fetched](Self::fetch), then ask again.
+/// [fetched](Self::fetch), then ask again. Others may have been faster: then it is fetched once more, in
+/// the rest of the time, and no more than that.
 ///
 /// ```
 /// # use tollgate::{Engine, Request, Ruling};
 /// async fn decide(engine: &Engine, request: &Request<'_>) -> Ruling {
-///     loop {
-///         match engine.try_decide(request) {
-///             Ok(ruling) => return ruling,
-///             Err(wait) => wait.fetch().await,
+///     let wait = match engine.try_decide(request) {
+///         Ok(ruling) => return ruling,
+///         Err(wait) => wait,
+///     };
+///     let since = wait.since();
+///     wait.fetch().await;
+///     match engine.try_decide_again(request, since) {
+///         Ok(ruling) => ruling,
+///         Err(wait) => {
+///             wait.fetch().await;
+///             engine.decide(request)
 ///         }
 ///     }
 /// }
@@ -35,6 +44,7 @@ use crate::sharing::{About, Call, Loan, Sharing};
 pub struct Wait {
     sharing: Arc<Sharing>,
     lacks: Vec<Lack>,
+    since: Tick,
 }
 
 impl fmt::Debug for Wait {
@@ -44,8 +54,20 @@ impl fmt::Debug for Wait {
 }
 
 impl Wait {
-    pub(crate) fn new(sharing: &Arc<Sharing>, lacks: Vec<Lack>) -> Self {
-        Self { sharing: Arc::clone(sharing), lacks }
+    pub(crate) fn new(sharing: &Arc<Sharing>, lacks: Vec<Lack>, since: Tick) -> Self {
+        Self { sharing: Arc::clone(sharing), lacks, since }
+    }
+
+    /// When the request was first waited for. The timeout of the engine counts from there.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, Tick};
+    /// fn since(engine: &Engine, request: &Request<'_>) -> Option<Tick> {
+    ///     engine.try_decide(request).err().map(|wait| wait.since())
+    /// }
+    /// ```
+    pub const fn since(&self) -> Tick {
+        self.since
     }
 
     /// Asks the store, and ends when it has answered, or after the timeout of the engine. Either way
@@ -58,7 +80,7 @@ impl Wait {
     /// }
     /// ```
     pub async fn fetch(self) {
-        self.sharing.fetch(self.lacks).await;
+        self.sharing.fetch(self.lacks, self.since).await;
     }
 }
 
@@ -90,78 +112,62 @@ impl Plan {
 }
 
 impl Sharing {
-    async fn fetch(&self, lacks: Vec<Lack>) {
+    async fn fetch(&self, lacks: Vec<Lack>, since: Tick) {
         let (mut questions, mut others) = (Vec::with_capacity(lacks.len()), Vec::new());
-        let sent = self.now();
+        let now = self.now();
+        if self.time_left(since).is_zero() {
+            return lacks.into_iter().for_each(|lack| self.fail(lack));
+        }
         for lack in lacks {
-            match self.plan(lack, sent) {
+            match self.plan(lack, now) {
                 Plan::Ask(question) => questions.push(question),
                 Plan::After(lack, answered) => others.push((lack, answered)),
                 Plan::Nothing => {}
             }
         }
-        self.ask(questions).await;
-        self.fetch_after_others(others, sent).await;
-    }
-
-    /// Waits for answers to others. Who still lacks something then asks for himself, once: all in the
-    /// time that one question has.
-    async fn fetch_after_others(&self, others: Vec<(Lack, OwnedNotified)>, sent: Tick) {
-        let left = || self.config.timeout.saturating_sub(self.now().since(sent));
-        let mut questions = Vec::new();
-        for (lack, answered) in others {
-            let is_answered = timeout(left(), answered).await.is_ok();
+        if !questions.is_empty() {
+            let asks: Vec<Ask> = questions.iter().map(|question| question.ask.clone()).collect();
+            let answers = self.exchange(&asks, since).await;
             let now = self.now();
-            let taken = self.purses.look(lack.about.owner, now, lack.cost);
-            match (is_answered, lack.purpose) {
-                (false, _) => self.fail(lack),
-                (true, Purpose::Spend)
-                    if lack.is_alone && matches!(taken, Taken::Locked(_) | Taken::Unknown) =>
-                {
-                    let ask = lack.about.ask(Exchange::once(lack.cost));
-                    questions.push(Question { lack, ask, place: None, is_told: true });
-                }
-                (true, _) => {}
+            for (question, answer) in questions.into_iter().zip(answers) {
+                self.answered(question, answer, now);
             }
         }
-        self.ask(questions).await;
-    }
-
-    async fn ask(&self, questions: Vec<Question>) {
-        if questions.is_empty() {
-            return;
-        }
-        let asks: Vec<Ask> = questions.iter().map(|question| question.ask.clone()).collect();
-        let answers = self.exchange(&asks, self.now()).await;
-        let now = self.now();
-        for (question, answer) in questions.into_iter().zip(answers) {
-            self.answered(question, answer, now);
+        for (lack, answered) in others {
+            if timeout(self.time_left(since), answered).await.is_err() {
+                self.fail(lack);
+            }
         }
     }
 
-    /// What to ask about something that a request lacks.
+    /// How much longer somebody waits who has waited since then.
+    fn time_left(&self, since: Tick) -> Duration {
+        self.config.timeout.saturating_sub(self.now().since(since))
+    }
+
+    /// What to ask about something that requests lack.
     fn plan(&self, lack: Lack, now: Tick) -> Plan {
-        let is_permit = lack.purpose == Purpose::Permit;
         let Some(mut lent) = self.borrowing(&lack, now) else {
-            return match lack.purpose {
-                // They are lent or not had at all.
-                Purpose::Permit => Plan::Nothing,
-                Purpose::Spend => {
-                    let cost = lack.cost;
-                    Plan::once(lack, cost)
-                }
-                Purpose::Look => Plan::once(lack, 0),
+            return match (lack.purpose, lack.cost) {
+                (Purpose::Spend | Purpose::Decide, cost) => Plan::once(lack, cost),
+                (Purpose::Look, _) => Plan::once(lack, 0),
+                // There is no place for it. Permits are lent or not had at all.
+                (Purpose::Borrow | Purpose::Permit, _) => Plan::Nothing,
             };
         };
         lent.beside_mut().asked = now;
-        if !lack.is_alone && lent.borrower().tokens(now) >= lack.cost {
-            return Plan::Nothing;
-        }
-        match lent.borrower().spend(now, lack.cost) {
-            Spend::Taken(receipt) if is_permit => {
-                lent.borrower().finish(now, receipt);
-                Plan::Nothing
+        let borrower = lent.borrower();
+        match lack.purpose {
+            Purpose::Permit if is_used_up(borrower, now) => return Plan::Nothing,
+            Purpose::Permit | Purpose::Borrow if borrower.tokens(now) >= lack.cost => {
+                return Plan::Nothing;
             }
+            Purpose::Permit => return self.plan_to_ask(lack, lent, now),
+            _ => {}
+        }
+        let is_told = lack.purpose == Purpose::Spend;
+        match borrower.spend(now, lack.cost) {
+            Spend::Ask => self.plan_to_ask(lack, lent, now),
             Spend::Taken(receipt) => {
                 drop(lent);
                 self.tell(lack.about, lack.cost, Said::Decided(receipt.decision(), None), now);
@@ -169,40 +175,45 @@ impl Sharing {
             }
             Spend::Short(denial) => {
                 drop(lent);
-                if lack.is_alone && !is_permit {
+                if is_told {
                     self.tell(lack.about, lack.cost, Said::Decided(denial, None), now);
                 }
                 Plan::Nothing
             }
-            Spend::Ask => self.plan_to_ask(lack, lent, now),
         }
     }
 
     /// The borrower of a key, if it has one, or is to have one; `None` if the store decides.
     fn borrowing(&self, lack: &Lack, now: Tick) -> Option<Lent<'_, Loan>> {
         let limit = &lack.about.limit;
-        if limit.is_strict || lack.purpose == Purpose::Look {
+        if limit.is_strict || matches!(lack.purpose, Purpose::Look | Purpose::Decide) {
             return None;
         }
         let terms = limit.budget.terms()?;
         if let Some(known) = self.purses.known(lack.about.owner, now) {
             return Some(known);
         }
-        // Permits are nowhere but here and in the store. What is needed together with something else
-        // has to be here, to be spent or not.
-        let wants = lack.purpose == Purpose::Permit
-            || !lack.is_alone
-            || self.lately.came(lack.about.owner, now, terms.hold());
+        // Permits are nowhere but here and in the store, and a key that several requests need at once
+        // is hot.
+        let wants =
+            lack.purpose != Purpose::Spend || self.lately.came(lack.about.owner, now, terms.hold());
         let new = || (Borrower::new(self.newborn(), terms), Loan::new(lack.about.clone()));
         wants.then(|| self.purses.open(lack.about.owner, now, new)).flatten()
     }
 
     fn plan_to_ask(&self, lack: Lack, mut lent: Lent<'_, Loan>, now: Tick) -> Plan {
-        let is_permit = lack.purpose == Purpose::Permit;
-        let (place, is_told) = (lent.place(), lack.is_alone && !is_permit);
-        let exchange = match lack.is_alone || is_permit {
-            true => lent.borrower().ask(now, lack.cost),
-            false => lent.borrower().exchange(now),
+        let (place, is_told) = (lent.place(), lack.purpose == Purpose::Spend);
+        let borrower = lent.borrower();
+        let exchange = match lack.purpose {
+            // It may be too soon to ask for so much, and never is to ask for what it should hold.
+            Purpose::Borrow => borrower.exchange(now).or_else(|| borrower.ask(now, 0)),
+            Purpose::Permit => {
+                // All or nothing is lent, so no more is asked for than there was.
+                let lacks = lack.cost - borrower.tokens(now);
+                let left = borrower.seen().map_or(u64::MAX, |seen| seen.remaining());
+                borrower.ask(now, lacks.min(left.max(1)))
+            }
+            _ => borrower.ask(now, lack.cost),
         };
         let Some(exchange) = exchange else {
             // The borrower's own question is under way, and brings what others need as well; only the
@@ -224,14 +235,14 @@ impl Sharing {
         Plan::Ask(Question { lack, ask, place: Some(place), is_told })
     }
 
-    /// Asks the store, and keeps count of how it does.
+    /// Asks the store for those who have waited since then, and keeps count of how it does.
     pub(super) async fn exchange(
         &self,
         asks: &[Ask],
-        sent: Tick,
+        since: Tick,
     ) -> Vec<Result<Grant, StoreError>> {
         add(&self.counts.exchanges, asks.len() as u64);
-        let after = self.config.timeout;
+        let (sent, after) = (self.now(), self.time_left(since));
         let answers = match timeout(after, self.store.exchange(asks)).await {
             Ok(answers) => answers,
             Err(_) => asks.iter().map(|_| Err(StoreError::Timeout { after })).collect(),
@@ -243,8 +254,9 @@ impl Sharing {
         });
         let failed = answers.iter().filter(|answer| answer.is_err()).count();
         add(&self.counts.failures, failed as u64);
-        let late = || format!("the store took {took:?} to answer, of at most {after:?}");
-        let reason = failure.or_else(|| (took > after / 2).then(late));
+        let most = self.config.timeout;
+        let late = || format!("the store took {took:?} to answer, of at most {most:?}");
+        let reason = failure.or_else(|| (took > most / 2).then(late));
         self.took_note(reason);
         answers
     }

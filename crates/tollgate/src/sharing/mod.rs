@@ -8,6 +8,9 @@
 //!      |                            to whichever request of that key is decided next
 //!      v
 //!   decide ----- told / policy .... what the store said, or what the rule wants if it said nothing
+//!      |  lacks                     others took what was lent: once more, in the rest of that time,
+//!      v                            and now the store decides
+//!   Wait, decide
 //!
 //!   Steward .... renews what is lent, gives back what is idle, frees places of keys that went cold,
 //!                looks whether a store that failed is well again
@@ -27,6 +30,7 @@ mod fetch;
 mod glance;
 mod health;
 mod limit;
+mod planned;
 mod spend;
 mod steward;
 mod told;
@@ -35,6 +39,7 @@ pub use fetch::Wait;
 pub(crate) use glance::Glance;
 pub use health::{Health, SharingStats};
 pub(crate) use limit::SharedLimit;
+pub(crate) use planned::Lacks;
 pub(crate) use spend::{Asking, Back, Lack, LaterBack, Lent, LentPermit, Purpose, Shared};
 
 use std::fmt;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::lease::{Receipt, Spend};
+use tollgate_core::lease::{Borrower, Receipt, Spend};
 use tollgate_core::{Decision, Retry, Tick};
 use tollgate_local::{Clock, KeyHash, Place, Taken};
 use tollgate_rules::OnStoreFailure;
@@ -35,6 +35,8 @@ impl Shared<'_> {
 pub(crate) enum Asking {
     /// It says what it lacks, and comes again.
     Wait,
+    /// It was fetched for, since then. If others were faster, it says once more what it lacks.
+    Again { since: Tick },
     /// It is decided with what is here.
     Now,
 }
@@ -42,8 +44,14 @@ pub(crate) enum Asking {
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
+    /// One request is decided, by the store or with what it lends.
     Spend,
+    /// The store decides one request, whatever is lent.
+    Decide,
+    /// Several requests need so much in all. It is lent or not.
+    Borrow,
     Look,
+    /// As many permits as are needed in all.
     Permit,
 }
 
@@ -86,8 +94,6 @@ pub(crate) struct Lack {
     pub(super) about: About,
     pub(super) cost: u64,
     pub(super) purpose: Purpose,
-    /// Whether the request lacks nothing else, so that the store can decide it at once.
-    pub(crate) is_alone: bool,
 }
 
 impl Lack {
@@ -97,7 +103,7 @@ impl Lack {
     }
 
     pub(crate) fn new(shared: &Shared<'_>, name: Arc<[u8]>, purpose: Purpose) -> Self {
-        Self { about: shared.about(name), cost: shared.cost, purpose, is_alone: true }
+        Self { about: shared.about(name), cost: shared.cost, purpose }
     }
 }
 
@@ -107,7 +113,7 @@ impl Sharing {
     pub(crate) fn take(&self, shared: &Shared<'_>, now: Tick, asking: Asking) -> Lent {
         // What the store has spent for a request is not left lying, also if there is more here now.
         // Answers are for those who have waited.
-        match asking == Asking::Now && self.told.may_have(shared.owner) {
+        match asking != Asking::Wait && self.told.may_have(shared.owner) {
             true => Lent::Not,
             false => self.take_lent(shared, now),
         }
@@ -160,11 +166,10 @@ impl Sharing {
         clock: &impl Clock,
         name: impl FnOnce() -> Arc<[u8]>,
     ) -> Option<(Decision, Back)> {
-        let told = match asking {
-            Asking::Now => self.told.take(shared.owner, shared.cost, false, now),
-            Asking::Wait => None,
-        };
-        match told {
+        if shared.cost == 0 {
+            return self.look(shared, now, asking).map(|seen| (seen, Back::Nothing));
+        }
+        match self.told_to(shared, false, now, asking) {
             Some(told) => match told.said {
                 Said::Decided(decision, at) => {
                     match (at, decision.is_allowed()) {
@@ -189,7 +194,7 @@ impl Sharing {
                 if self.breaker.is_open() {
                     return Some(self.spend_alone(shared, now, clock, name));
                 }
-                if asking == Asking::Wait {
+                if asking != Asking::Now {
                     return None;
                 }
                 add(&self.counts.short, 1);
@@ -239,7 +244,7 @@ impl Sharing {
                 Taken::Locked(_) | Taken::Unknown => {}
             }
         }
-        match self.told.take(owner, cost, true, now).map(|told| told.said) {
+        match self.told_to(shared, true, now, asking).map(|told| told.said) {
             Some(Said::Seen(seen) | Said::Decided(seen, _)) => return Some(seen_for(seen, cost)),
             Some(Said::Failed) => {}
             None if self.breaker.is_open() => {}
@@ -257,23 +262,48 @@ impl Sharing {
         })
     }
 
-    /// Whether a request could be decided without asking the store, if as much is spent before.
-    pub(crate) fn has(&self, shared: &Shared<'_>, now: Tick) -> bool {
+    /// An answer that waits for such a request. Those who have not waited take none.
+    fn told_to(
+        &self,
+        shared: &Shared<'_>,
+        looks: bool,
+        now: Tick,
+        asking: Asking,
+    ) -> Option<Told<About>> {
+        match asking {
+            Asking::Wait => None,
+            Asking::Again { .. } | Asking::Now => {
+                self.told.take(shared.owner, shared.cost, looks, now)
+            }
+        }
+    }
+
+    /// Whether requests that cost so much in all can be decided without asking the store. If it was
+    /// asked for that a moment `ago`, only if there is nothing left in it either.
+    pub(super) fn has(&self, shared: &Shared<'_>, now: Tick, ago: bool) -> bool {
         let taken = match shared.limit.is_strict {
             true => Taken::Unknown,
             false => self.purses.look(shared.owner, now, shared.cost),
         };
-        matches!(taken, Taken::Spent { .. } | Taken::Short(_)) || self.breaker.is_open()
+        let has = match taken {
+            Taken::Spent { .. } => true,
+            Taken::Short(_) => !ago || self.is_used_up(shared.owner, now),
+            Taken::Locked(_) | Taken::Unknown => false,
+        };
+        has || self.breaker.is_open()
     }
 
-    /// Whether so many permits are here, or are known not to be had.
-    pub(crate) fn has_permits(&self, owner: KeyHash, count: u64, now: Tick) -> bool {
+    /// Whether so many permits are here, or there are none in the store either.
+    pub(super) fn has_permits(&self, owner: KeyHash, count: u64, now: Tick) -> bool {
         let known = self.purses.known(owner, now);
-        let has = known.is_some_and(|mut lent| {
-            let borrower = lent.borrower();
-            borrower.tokens(now) >= count || now < borrower.short_until()
-        });
-        has || self.breaker.is_open()
+        let has = known.is_some_and(|mut lent| lent.borrower().tokens(now) >= count);
+        has || self.is_used_up(owner, now) || self.breaker.is_open()
+    }
+
+    /// Whether the store had nothing left a moment ago.
+    fn is_used_up(&self, owner: KeyHash, now: Tick) -> bool {
+        let known = self.purses.known(owner, now);
+        known.is_some_and(|mut lent| is_used_up(lent.borrower(), now))
     }
 
     /// Gives back what was spent, because the request does not pass after all.
@@ -344,10 +374,7 @@ impl Sharing {
                 Spend::Ask => {}
             }
         }
-        let told = match asking {
-            Asking::Now => self.told.take(shared.owner, 1, false, now),
-            Asking::Wait => None,
-        };
+        let told = self.told_to(shared, false, now, asking);
         let has_failed = told.is_some_and(|told| matches!(told.said, Said::Failed));
         if !has_failed && !self.breaker.is_open() {
             let denial = Decision::deny(limit.capacity, 0, Duration::ZERO, Retry::OnReturn);
@@ -389,6 +416,11 @@ pub(super) fn seen_for(seen: Decision, cost: u64) -> Decision {
         (false, true) => Decision::deny(limit, remaining, reset, Retry::After(reset)),
         (false, false) => Decision::deny(limit, remaining, reset, Retry::Never),
     }
+}
+
+/// Whether the store had nothing left when it last answered, which is a moment ago.
+pub(super) fn is_used_up(borrower: &Borrower, now: Tick) -> bool {
+    now < borrower.short_until() && borrower.seen().is_some_and(|seen| seen.remaining() == 0)
 }
 
 /// When to come again for those who cannot wait for the store.

@@ -24,6 +24,9 @@ struct Shard<T> {
 
 type Answers<T> = ByHash<SmallVec<[Told<T>; 1]>>;
 
+/// What answers are for.
+pub(crate) type Costs = SmallVec<[Option<u64>; 4]>;
+
 /// One answer to one request.
 #[derive(Clone, Debug)]
 pub(crate) struct Told<T> {
@@ -111,6 +114,19 @@ impl<T> ToldAnswers<T> {
             shard.keys.store(answers.len(), Ordering::Relaxed);
         }
         Some(told)
+    }
+
+    /// What the answers are for that wait for requests of a key that spend: their costs, and `None` for
+    /// one that stands for any.
+    pub(crate) fn costs(&self, key: KeyHash, now: Tick) -> Costs {
+        let answers = self.shards[key.part_of(SHARDS)].lock();
+        let all = answers.get(&key).into_iter().flatten().filter(|told| now < told.until);
+        let cost = |told: &Told<T>| match told.said {
+            Said::Decided(..) => Some(Some(told.cost)),
+            Said::Failed => Some(None),
+            Said::Seen(_) => None,
+        };
+        all.filter_map(cost).collect()
     }
 
     /// Removes those that nobody came for.

@@ -8,6 +8,7 @@
     reason = "a test that cannot go on has failed, and says where"
 )]
 
+mod batches;
 mod failure;
 mod fleet;
 mod operators;
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tollgate::store::{Ask, Budget, MemoryStore, Pulse, Store, StoreError};
-use tollgate::{Engine, ManualClock, Request, RuleSet, SharingConfig};
+use tollgate::{Engine, ManualClock, Request, RuleSet, Ruling, SharingConfig};
 use tollgate_core::lease::Grant;
 
 /// A store that is gone while somebody says so.
@@ -27,12 +28,14 @@ use tollgate_core::lease::Grant;
 struct Shop {
     store: Arc<MemoryStore<ManualClock>>,
     is_gone: Arc<AtomicBool>,
+    /// Whether others can ask as well before it answers.
+    is_far: Arc<AtomicBool>,
 }
 
 impl Shop {
     fn new(clock: &ManualClock) -> Self {
         let store = Arc::new(MemoryStore::new(clock.clone(), 10_000));
-        Self { store, is_gone: Arc::default() }
+        Self { store, is_gone: Arc::default(), is_far: Arc::default() }
     }
 
     fn go(&self) {
@@ -53,6 +56,9 @@ impl Shop {
 
 impl Store for Shop {
     async fn exchange(&self, asks: &[Ask]) -> Vec<Result<Grant, StoreError>> {
+        if self.is_far.load(Ordering::Relaxed) {
+            settle().await;
+        }
         match self.answers() {
             Ok(()) => self.store.exchange(asks).await,
             Err(error) => asks.iter().map(|_| Err(error.clone())).collect(),
@@ -109,6 +115,25 @@ impl Fleet {
             passing += usize::from(self.passes(at % self.nodes.len(), request).await);
         }
         passing
+    }
+
+    /// How many of these pass at a node that decides them at once.
+    async fn passing_at_once(&self, node: usize, requests: &[Request<'_>]) -> usize {
+        self.decided_at_once(node, requests).await.iter().filter(|it| it.is_allowed()).count()
+    }
+
+    async fn decided_at_once(&self, node: usize, requests: &[Request<'_>]) -> Vec<Ruling> {
+        let engine = &self.nodes[node];
+        if let Some(wait) = engine.lacks(requests, &[]) {
+            let since = wait.since();
+            wait.fetch().await;
+            if let Some(wait) = engine.lacks_again(requests, since) {
+                wait.fetch().await;
+            }
+        }
+        let mut rulings = Vec::new();
+        engine.decide_batch(requests, |_, ruling| rulings.push(ruling));
+        rulings
     }
 
     /// What the store and the nodes say is left.

@@ -68,7 +68,7 @@ impl Asking {
             wire::put_message(&mut to, 1, |to| told::write(ruling, ticket, check, to));
             self.keep(ruling, ticket, &requests[at]);
         };
-        self.service.need(&requests, self.turn)?;
+        self.service.need(&requests, &[], self.turn)?;
         if asked.checks.iter().any(|check| check.peek) {
             for (at, (check, request)) in asked.checks.iter().zip(&requests).enumerate() {
                 let mut ruling = match check.peek {

@@ -22,8 +22,8 @@ pub(in crate::grpc) struct Answers {
     asking: Arc<Asking>,
     peer: Peer,
     asked: Streaming<CheckRequest>,
-    /// A request that waits until a store was asked.
-    waiting: Option<(CheckRequest, Sleep)>,
+    /// A request that waits until a store was asked, and which turn it has then.
+    waiting: Option<(CheckRequest, Sleep, Turn)>,
     /// Ends with the server.
     draining: Pin<Box<dyn Future<Output = ()> + Send>>,
     /// Since others had their turn.
@@ -36,6 +36,24 @@ impl Answers {
         let mut draining = asking.service.drain().listener();
         let draining = Box::pin(async move { draining.begin().await });
         Self { asking, peer, asked, waiting: None, draining, in_a_row: 0, is_over: false }
+    }
+
+    /// Answers a request, or lets it wait until a store was asked.
+    fn check(
+        &mut self,
+        asked: CheckRequest,
+        turn: Turn,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<CheckResponse, Status>>> {
+        match self.asking.of(&self.peer, turn).check(asked.clone()) {
+            Err(Refusal::Wait(wait)) => {
+                let turn = turn.after(&wait.0);
+                self.waiting = Some((asked, Box::pin(wait.0.fetch()), turn));
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            answer => self.told(answer),
+        }
     }
 
     fn told(&mut self, answer: Told<CheckResponse>) -> Poll<Option<Result<CheckResponse, Status>>> {
@@ -64,12 +82,11 @@ impl Stream for Answers {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        if let Some((_, fetch)) = &mut this.waiting {
+        if let Some((_, fetch, _)) = &mut this.waiting {
             ready!(fetch.as_mut().poll(context));
         }
-        if let Some((asked, _)) = this.waiting.take() {
-            let answer = this.asking.of(&this.peer, Turn::Last).check(asked);
-            return this.told(answer);
+        if let Some((asked, _, turn)) = this.waiting.take() {
+            return this.check(asked, turn, context);
         }
         let asked = match Pin::new(&mut this.asked).poll_next(context) {
             Poll::Ready(asked) => asked,
@@ -82,14 +99,7 @@ impl Stream for Answers {
         };
         this.in_a_row += 1;
         match asked {
-            Some(Ok(asked)) => match this.asking.of(&this.peer, Turn::First).check(asked.clone()) {
-                Err(Refusal::Wait(wait)) => {
-                    this.waiting = Some((asked, Box::pin(wait.0.fetch())));
-                    context.waker().wake_by_ref();
-                    Poll::Pending
-                }
-                answer => this.told(answer),
-            },
+            Some(Ok(asked)) => this.check(asked, Turn::First, context),
             Some(Err(status)) => this.end(status),
             None => {
                 this.is_over = true;

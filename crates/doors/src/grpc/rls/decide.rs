@@ -87,7 +87,7 @@ impl Asking {
         let mut parts: Vec<_> = parts.collect();
         let by_rules = parts.iter().filter(|part| part.spends_by_rules());
         let asked: Vec<_> = by_rules.map(|part| part.request).collect();
-        self.service.need(&asked, self.turn)?;
+        self.service.need(&asked, &[], self.turn)?;
         match self.service.rules().descriptors() {
             Descriptors::Together => {
                 add_up(&mut parts);

@@ -121,8 +121,8 @@ struct Delayed {
 enum Until {
     /// A while.
     Over(Sleep, Bytes),
-    /// A store is asked, and then the call is made.
-    Fetched { fetch: Sleep, method: u8, body: Vec<u8> },
+    /// A store is asked, and then the call is made, at this turn.
+    Fetched { fetch: Sleep, turn: Turn, method: u8, body: Vec<u8> },
 }
 
 impl Until {
@@ -301,8 +301,8 @@ impl<'c, T: AsyncRead + AsyncWrite + Unpin> Http2<'c, T> {
             let Delayed { stream, extra, until, .. } = self.delayed.swap_remove(place);
             match until {
                 Until::Over(_, message) => self.send(stream, message, extra),
-                Until::Fetched { method, body, .. } => {
-                    self.answer_at(stream, method, &body, (extra, Turn::Last));
+                Until::Fetched { turn, method, body, .. } => {
+                    self.answer_at(stream, method, &body, (extra, turn));
                 }
             }
         }

@@ -101,8 +101,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
                 Err((RESOURCE_EXHAUSTED, NO_ROOM.to_owned()))
             }
             Called::Wait(wait) => {
-                let (fetch, body) = (Box::pin(wait.fetch()), body.to_vec());
-                return self.keep_back(stream, extra, Until::Fetched { fetch, method, body });
+                let (turn, body) = (turn.after(&wait), body.to_vec());
+                let fetch = Box::pin(wait.fetch());
+                return self.keep_back(stream, extra, Until::Fetched { fetch, turn, method, body });
             }
             Called::Refusal(code, message) => Err((code, message)),
         };

@@ -1,0 +1,147 @@
+//! Many requests of one key at once: nobody is denied what the store has.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::{Fleet, root, run};
+
+/// A key that comes often, and to which some of 6000 is lent.
+async fn busy(rules: &str) -> Fleet {
+    let fleet = Fleet::new(1, rules);
+    for _ in 0..100 {
+        assert!(fleet.passes(0, &root()).await);
+        fleet.pass(Duration::from_millis(1)).await;
+    }
+    fleet
+}
+
+#[test]
+fn a_batch_that_needs_more_than_is_lent_gets_it() {
+    run(async {
+        let fleet = busy("rules: [{ name: a, key: [], limit: 6000/min }]").await;
+        let before = fleet.nodes[0].sharing().unwrap();
+        assert!(before.keys == 1, "{before:?}");
+        assert_eq!(fleet.passing_at_once(0, &[root(); 3_000]).await, 3_000);
+        let after = fleet.nodes[0].sharing().unwrap();
+        assert!(after.exchanges <= before.exchanges + 2, "as one sum: {after:?}");
+    });
+}
+
+#[test]
+fn a_batch_of_a_new_key_is_one_question() {
+    run(async {
+        let fleet = Fleet::new(1, "rules: [{ name: a, key: [], limit: 6000/min }]");
+        assert_eq!(fleet.passing_at_once(0, &[root(); 100]).await, 100);
+        assert_eq!(fleet.nodes[0].sharing().unwrap().exchanges, 1);
+    });
+}
+
+#[test]
+fn a_batch_that_needs_more_than_there_is_gets_what_there_is() {
+    run(async {
+        for rules in [
+            "rules: [{ name: a, key: [], limit: 100/day }]",
+            "rules: [{ name: a, key: [], limit: 100/day, consistency: strict }]",
+            "rules: [{ name: a, key: [], limit: 100/s }]",
+        ] {
+            let fleet = Fleet::new(2, rules);
+            assert_eq!(fleet.passing_at_once(0, &[root().cost(93)]).await, 1);
+            assert_eq!(fleet.passing_at_once(1, &[root(); 20]).await, 7, "{rules}");
+            assert_eq!(fleet.passing_at_once(1, &[root(); 20]).await, 0, "{rules}");
+        }
+    });
+}
+
+#[test]
+fn requests_of_a_batch_with_several_limits_get_all_of_them() {
+    run(async {
+        let rules = "rules:
+  - { name: wide, key: [], limit: 6000/min }
+  - { name: narrow, key: [], limit: 1000/day }";
+        let fleet = busy(rules).await;
+        assert_eq!(fleet.passing_at_once(0, &[root(); 850]).await, 850);
+        assert_eq!(fleet.passing_at_once(0, &[root(); 60]).await, 50);
+    });
+}
+
+#[test]
+fn costs_of_a_batch_are_added_up() {
+    run(async {
+        let fleet = busy("rules: [{ name: a, key: [], limit: 6000/min }]").await;
+        let requests = [0, 700, 0, 1_300, 2_000, 0].map(|cost| root().cost(cost));
+        assert_eq!(fleet.passing_at_once(0, &requests).await, 6);
+    });
+}
+
+#[test]
+fn permits_of_a_batch_are_asked_for_in_all() {
+    run(async {
+        let fleet = Fleet::new(2, "rules: [{ name: a, key: [], concurrent: 10 }]");
+        let held = fleet.decided_at_once(0, &[root(); 7]).await;
+        assert!(held.iter().all(|ruling| ruling.is_allowed()));
+        let rest = fleet.decided_at_once(1, &[root(); 5]).await;
+        assert_eq!(rest.iter().filter(|ruling| ruling.is_allowed()).count(), 3);
+        assert_eq!(fleet.passing_at_once(1, &[root(); 5]).await, 0);
+    });
+}
+
+#[test]
+fn a_request_that_finds_what_it_fetched_taken_by_others_is_fetched_for_again() {
+    run(async {
+        let fleet = busy("rules: [{ name: a, key: [], limit: 6000/min }]").await;
+        let (engine, request) = (&fleet.nodes[0], root());
+        while engine.try_decide(&request).is_ok() {}
+        let wait = engine.try_decide(&request).expect_err("nothing is lent any more");
+        let since = wait.since();
+        wait.fetch().await;
+        while engine.decide(&request).is_allowed() {}
+        let wait = engine.try_decide_again(&request, since).expect_err("others were faster");
+        assert_eq!(wait.since(), since, "its time is not longer for it");
+        wait.fetch().await;
+        assert!(engine.decide(&request).is_allowed(), "the store has thousands");
+    });
+}
+
+#[test]
+fn the_second_time_ends_with_the_first() {
+    run(async {
+        let rules = "rules: [{ name: a, key: [], limit: 6000/min, on_store_failure: deny }]";
+        let fleet = busy(rules).await;
+        let (engine, request) = (&fleet.nodes[0], root());
+        while engine.try_decide(&request).is_ok() {}
+        let since = engine.try_decide(&request).expect_err("nothing is lent any more").since();
+        fleet.clock.advance(Duration::from_millis(50));
+        let wait = engine.try_decide_again(&request, since).expect_err("nothing was fetched");
+        let before = engine.sharing().unwrap();
+        wait.fetch().await;
+        assert!(!engine.decide(&request).is_allowed(), "its rule decides");
+        let after = engine.sharing().unwrap();
+        assert_eq!((after.exchanges, after.degraded), (before.exchanges, before.degraded + 1));
+    });
+}
+
+#[test]
+fn all_who_wait_for_one_key_get_what_the_store_has() {
+    run(async {
+        let fleet = busy("rules: [{ name: a, key: [], limit: 6000/min }]").await;
+        fleet.shop.is_far.store(true, Ordering::Relaxed);
+        let request = root();
+        let wait = || Box::pin(fleet.passes(0, &request));
+        let mut waiting: Vec<_> = (0..1_000).map(|_| (wait(), None)).collect();
+        poll_fn(|context| {
+            for (one, passed) in waiting.iter_mut().filter(|(_, passed)| passed.is_none()) {
+                if let Poll::Ready(passes) = Pin::new(one).poll(context) {
+                    *passed = Some(passes);
+                }
+            }
+            let is_done = waiting.iter().all(|(_, passed)| passed.is_some());
+            if is_done { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        let passed = waiting.iter().filter(|(_, passed)| *passed == Some(true)).count();
+        assert_eq!(passed, 1_000);
+    });
+}
