@@ -1,4 +1,4 @@
-//! What was let pass while the store was gone.
+//! What has passed without the store: while it was gone, or where it was not asked.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -56,7 +56,7 @@ use tollgate_store::{AnyStore, Store};
 
 use breaker::Breaker;
 use debts::Debts;
-use health::Counts;
+use health::{Counts, add};
 use steward::Steward;
 use told::ToldAnswers;
 
@@ -203,6 +203,21 @@ impl Sharing {
     pub(crate) fn refund(&self, shared: &Shared<'_>, name: Arc<[u8]>) {
         let (about, cost, at) = (shared.about(name), shared.cost, self.wall());
         self.call(Call::Undo { about, cost, at });
+    }
+
+    /// Takes note of what has passed without being asked for. It is paid as what passes while the store
+    /// is gone.
+    pub(crate) fn charge(&self, shared: &Shared<'_>, name: Arc<[u8]>, now: Tick) {
+        let about = shared.about(name);
+        about.limit.note(&about, shared.cost, now);
+        self.owe(shared, || about);
+    }
+
+    /// Writes down what the store is to be told.
+    fn owe(&self, shared: &Shared<'_>, about: impl FnOnce() -> About) {
+        if !self.debts.add(shared.owner, shared.cost, about) {
+            add(&self.counts.unpaid, shared.cost);
+        }
     }
 
     /// This node, in a life that it never had before: a new borrower counts its exchanges from one.

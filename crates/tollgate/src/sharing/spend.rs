@@ -214,7 +214,7 @@ impl Sharing {
         name: impl FnOnce() -> Arc<[u8]>,
     ) -> (Decision, Back) {
         add(&self.counts.degraded, 1);
-        let Shared { limit, owner, key, cost } = *shared;
+        let Shared { limit, key, cost, .. } = *shared;
         let (decision, back) = match (limit.policy, &limit.own) {
             (OnStoreFailure::Deny, _) => return (limit.denial_alone(), Back::Nothing),
             (OnStoreFailure::Local { .. }, Some(own)) => {
@@ -229,9 +229,7 @@ impl Sharing {
                 (Decision::allow(limit.capacity, limit.capacity, Duration::ZERO), Back::Uncounted)
             }
         };
-        if !self.debts.add(owner, cost, || shared.about(name())) {
-            add(&self.counts.unpaid, cost);
-        }
+        self.owe(shared, || shared.about(name()));
         (decision, back)
     }
 

@@ -69,3 +69,31 @@ fn a_refund_reaches_the_store() {
         assert_eq!(fleet.left(0, "a", &request).await, 7);
     });
 }
+
+#[test]
+fn what_has_passed_already_is_charged_in_the_store() {
+    run(async {
+        let rules = "rules:
+  - { name: lent, key: [], limit: 100/day }
+  - { name: strict, key: [], limit: 50/day, consistency: strict }
+  - { name: here, key: [], limit: 40/day, consistency: local }
+  - { name: slots, key: [], concurrent: 1 }";
+        let fleet = Fleet::new(2, rules);
+        let charge = async || {
+            fleet.nodes[0].charge(&root().cost(30));
+            for _ in 0..3 {
+                fleet.pass(Duration::from_millis(100)).await;
+            }
+        };
+        let left =
+            async || (fleet.left(1, "lent", &root()).await, fleet.left(1, "strict", &root()).await);
+        charge().await;
+        assert_eq!(left().await, (70, 20));
+        assert_eq!(fleet.left(0, "here", &root()).await, 10);
+        charge().await;
+        assert_eq!(left().await, (40, 0), "as far as there is something left");
+        assert_eq!(fleet.left(0, "here", &root()).await, 0);
+        let stats = fleet.nodes[0].sharing().unwrap();
+        assert_eq!((stats.degraded, stats.unpaid), (0, 0));
+    });
+}

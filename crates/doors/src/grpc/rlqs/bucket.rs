@@ -68,11 +68,7 @@ impl<'a> Described<'a> {
     pub(super) fn spend(&self, service: &Service, allowed: u64) {
         let attributes = self.attributes();
         let request = Request::new("GET", "/").attributes(&attributes);
-        // A denial could have consequences, so none is asked for.
-        let left = service.peek(&request).decision().remaining().min(allowed);
-        if left > 0 {
-            drop(service.engine().decide(&request.cost(left)));
-        }
+        service.engine().charge(&request.cost(allowed));
     }
 }
 

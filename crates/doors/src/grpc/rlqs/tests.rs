@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use tollgate_proto::envoy::service::rate_limit_quota::v3::BucketId;
@@ -10,8 +11,8 @@ use tollgate_proto::envoy::r#type::v3::rate_limit_strategy::{BlanketRule, Strate
 use super::*;
 use crate::door::Name;
 use crate::grpc::frame::Code;
-use crate::grpc::tests::asking;
-use crate::service::Service;
+use crate::grpc::tests::{asking, with_store};
+use crate::service::{Service, in_turn};
 
 const RULES: &str = "rules:
   - { name: tenants, match: { domain: shop }, key: [descriptor.tenant], limit: 7200/h burst 5 }
@@ -95,6 +96,27 @@ fn what_has_passed_is_spent_for_all_doors() {
     assert_eq!(server.service().peek(&request.cost(2)).decision().remaining(), 2);
     assigned(&mut server.stream(), "shop", vec![usage(&[("tenant", "a")], u64::MAX)]);
     assert!(!server.service().check(Name::Grpc, &request.cost(2)).is_allowed());
+}
+
+#[test]
+fn what_has_passed_is_spent_of_limits_that_are_shared() {
+    let rules = "rules: [{ name: a, match: { domain: shop }, key: [], limit: 5/day }]";
+    with_store(rules, async |asking| {
+        let server = Server { asking: Arc::new(asking), desk: Arc::default() };
+        assigned(&mut server.stream(), "shop", vec![usage(&[("tenant", "a")], 3)]);
+        let request = tollgate::Request::new("GET", "/").attributes(&[("domain", "shop")]);
+        let left = async || {
+            let look = |turn| server.service().try_peek(&request, turn);
+            in_turn(look).await.unwrap().decision().remaining()
+        };
+        // The store is told within a moment.
+        let charged = async {
+            while left().await > 2 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), charged).await.expect("it is charged");
+    });
 }
 
 #[test]
