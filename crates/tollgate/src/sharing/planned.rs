@@ -32,6 +32,9 @@ struct Planned {
     told: Costs,
     /// Where the lack is that stands for all of them.
     lack: Option<usize>,
+    /// Lacks of those for which there is enough here, if nobody comes behind them. By the time that the
+    /// store has decided the others it may be gone.
+    waiting: Vec<Lack>,
 }
 
 impl<'a> Lacks<'a> {
@@ -56,11 +59,16 @@ impl<'a> Lacks<'a> {
             return;
         }
         planned.sum = planned.sum.saturating_add(shared.cost);
-        if sharing.has(&Shared { cost: planned.sum, ..*shared }, *now, again) {
+        let has = sharing.has(&Shared { cost: planned.sum, ..*shared }, *now, again);
+        if has && !again {
             return;
         }
         if again || shared.limit.is_strict {
-            return lacks.push(Lack::new(shared, name(), Purpose::Decide));
+            planned.waiting.push(Lack::new(shared, name(), Purpose::Decide));
+            if !has {
+                lacks.append(&mut planned.waiting);
+            }
+            return;
         }
         let sum = planned.sum.min(shared.limit.capacity);
         match planned.lack {

@@ -172,6 +172,12 @@ impl Sharing {
         match self.told_to(shared, false, now, asking) {
             Some(told) => match told.said {
                 Said::Decided(decision, at) => {
+                    // What is not left in the store may lie here.
+                    if !decision.is_allowed()
+                        && let spent @ Lent::Spent(..) = self.take_lent(shared, now)
+                    {
+                        return spent.said();
+                    }
                     match (at, decision.is_allowed()) {
                         (Some(_), _) => add(&self.counts.asked, 1),
                         // The borrower could say it by itself.
@@ -196,6 +202,11 @@ impl Sharing {
                 }
                 if asking != Asking::Now {
                     return None;
+                }
+                // Or the steward had the purse in its hands: then it is full again when he is done.
+                drop(self.purses.known(shared.owner, now));
+                if let Some(said) = self.take_lent(shared, now).said() {
+                    return Some(said);
                 }
                 add(&self.counts.short, 1);
                 let denial = Decision::deny(shared.limit.capacity, 0, SOON, Retry::After(SOON));

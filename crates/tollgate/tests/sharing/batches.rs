@@ -6,6 +6,8 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
+use tollgate::Request;
+
 use crate::{Fleet, root, run};
 
 /// A key that comes often, and to which some of 6000 is lent.
@@ -106,6 +108,24 @@ fn a_request_that_finds_what_it_fetched_taken_by_others_is_fetched_for_again() {
 }
 
 #[test]
+fn a_batch_does_not_count_on_what_others_can_take_while_it_waits() {
+    run(async {
+        let fleet = busy("rules: [{ name: a, key: [], limit: 6000/min }]").await;
+        let (engine, request, requests) = (&fleet.nodes[0], root(), [root(); 1_000]);
+        let wait = engine.lacks(&requests, &[]).expect("less is lent");
+        let since = wait.since();
+        wait.fetch().await;
+        while engine.try_decide(&request.cost(50)).is_ok() {}
+        let wait = engine.lacks_again(&requests, since).expect("others were faster");
+        while engine.try_decide(&request).is_ok() {}
+        wait.fetch().await;
+        let mut passed = 0;
+        engine.decide_batch(&requests, |_, ruling| passed += usize::from(ruling.is_allowed()));
+        assert_eq!(passed, 1_000);
+    });
+}
+
+#[test]
 fn the_second_time_ends_with_the_first() {
     run(async {
         let rules = "rules: [{ name: a, key: [], limit: 6000/min, on_store_failure: deny }]";
@@ -143,5 +163,23 @@ fn all_who_wait_for_one_key_get_what_the_store_has() {
         .await;
         let passed = waiting.iter().filter(|(_, passed)| *passed == Some(true)).count();
         assert_eq!(passed, 1_000);
+    });
+}
+
+#[test]
+fn those_who_look_at_once_hear_what_the_store_has() {
+    run(async {
+        for limit in ["100/day", "10/day", "100/day, consistency: strict"] {
+            let rules = format!("rules: [{{ name: a, key: [path], limit: {limit} }}]");
+            let fleet = Fleet::new(2, &rules);
+            let [a, b] = ["/a", "/b"].map(|path| Request::new("GET", path));
+            assert_eq!(fleet.passing_at_once(0, &[a.cost(4)]).await, 1);
+            let (engine, peeks) = (&fleet.nodes[1], [a, b, a, a.cost(0)]);
+            let wait = engine.lacks(&[], &peeks).expect("nothing is lent here");
+            wait.fetch().await;
+            let left = peeks.map(|peek| engine.peek(&peek).decision());
+            let used = left.map(|decision| decision.limit() - decision.remaining());
+            assert_eq!(used, [4, 0, 4, 4], "{limit}");
+        }
     });
 }
