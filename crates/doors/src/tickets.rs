@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tollgate::{Request, Ruling, Tick, UnderWay};
+use tollgate::{Request, Tick, UnderWay};
 
 use crate::connection::Limits;
 use crate::service::Service;
@@ -86,16 +86,10 @@ impl Tickets {
         now: Tick,
     ) -> bool {
         self.has_room(requests.len(), now) || {
-            let waits = |request: &&Request<'_>| Self::are_for(&service.peek(request));
-            let needed = requests.iter().filter(waits).count();
+            let engine = service.engine();
+            let needed = requests.iter().filter(|request| engine.will_need_report(request)).count();
             needed == 0 || self.has_room(needed, now)
         }
-    }
-
-    /// Whether requests with such a ruling are told the end of, once they may pass.
-    pub(crate) fn are_for(ruling: &Ruling) -> bool {
-        let mut rules = ruling.each().map(|each| each.rule());
-        rules.any(|rule| rule.counts_outcomes() || rule.concurrent().is_some())
     }
 
     /// Throws away tickets whose time is over, a few at once: their slots are free again, and what

@@ -118,8 +118,9 @@ impl Http {
         };
         match intent {
             Intent::Look => {
+                self.service.need(&[], &requests, turn)?;
                 for (at, request) in requests.iter().enumerate() {
-                    each(at, &mut self.service.try_peek(request, turn)?);
+                    each(at, &mut self.service.peek(request));
                 }
             }
             Intent::Spend => {

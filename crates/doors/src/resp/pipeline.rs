@@ -342,19 +342,24 @@ impl Answering<'_> {
 
     /// What is to be waited for before these commands are carried out, if there is anything.
     fn need(&self, mut commands: &[u8], bounds: Bounds) -> Result<(), Wait> {
-        let (mut arguments, mut asked) = (Arguments::new(), Asked::default());
+        let mut arguments = Arguments::new();
+        let (mut checks, mut peeks) = (Asked::default(), Asked::default());
         while let Ok(Decoded::Command { length }) = decode(commands, bounds, &mut arguments) {
             commands = &commands[length..];
             let known = arguments.first().and_then(|name| Command::find(name));
-            if matches!(known, Some(Command { verb: Verb::Check, .. })) {
-                // What is wrong with one is said when it is carried out.
-                let _ = asked.add(&arguments, Naming::Nothing);
-            }
+            let asked = match known.map(|command| command.verb) {
+                Some(Verb::Check) => &mut checks,
+                Some(Verb::Peek) => &mut peeks,
+                _ => continue,
+            };
+            // What is wrong with one is said when it is carried out.
+            let _ = asked.add(&arguments, Naming::Nothing);
         }
         // All of them at once: it is waited for once, and then carried out.
         let client = self.session.client_cert();
-        let requests: SmallVec<[_; 4]> = asked.each(client).map(|(it, _)| it).collect();
-        self.door.service.need(&requests, &[], self.turn)
+        let checks: SmallVec<[_; 4]> = checks.each(client).map(|(it, _)| it).collect();
+        let peeks: SmallVec<[_; 4]> = peeks.each(client).map(|(it, _)| it).collect();
+        self.door.service.need(&checks, &peeks, self.turn)
     }
 
     /// How it goes on after something was told, or was not.

@@ -11,7 +11,7 @@ use crate::resp::asked::{Asked, Naming};
 use crate::resp::ended::Ended;
 use crate::resp::reply::Replies;
 use crate::service::Turn;
-use crate::tickets::{Ticket, Tickets};
+use crate::tickets::Ticket;
 
 impl Resp {
     /// Decides about all of these, and answers each.
@@ -43,7 +43,7 @@ impl Resp {
     /// found out before anything is spent.
     #[cold]
     fn check_in_need(&self, request: &Request<'_>, now: Tick, replies: &mut Replies<'_>) {
-        let needs_one = Tickets::are_for(&self.service.peek(request));
+        let needs_one = self.service.engine().will_need_report(request);
         match needs_one && !self.tickets.has_room(1, now) {
             true => replies
                 .error("ERR too many requests are under way: say how they ended, with TG.REPORT"),

@@ -9,6 +9,7 @@ use tollgate_rules::{Facts, Outcome, Request};
 
 use crate::engine::Engine;
 use crate::engine::active::Active;
+use crate::engine::batch::AllMet;
 use crate::engine::ruling::{Reserved, Ruling, Spent};
 use crate::engine::shared::HeldSlot;
 
@@ -129,6 +130,28 @@ impl<C: Clock> Engine<C> {
             }
         }
         self.fail(facts.failures());
+    }
+
+    /// Whether it will matter how and when a request ends, if it passes: see
+    /// [`Ruling::needs_report`]. Nothing is asked of any counter for that.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// let rules = "rules: [{ name: a, match: { path: /export }, key: [], concurrent: 1 }]";
+    /// let engine = Engine::new(RuleSet::parse(rules)?)?;
+    /// assert!(engine.will_need_report(&Request::new("GET", "/export")));
+    /// assert!(!engine.will_need_report(&Request::new("GET", "/")));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn will_need_report(&self, request: &Request<'_>) -> bool {
+        let active = self.active.load();
+        let mut room = String::new();
+        let request = request.normal(&mut room);
+        let geo = active.geo().map(ArcSwap::load);
+        let facts = Facts::new(active.rules(), &request, geo.as_ref().map(|geo| &***geo));
+        let mut all = AllMet::new();
+        self.meet(&active, &facts, &mut all);
+        all.iter().any(|met| met.rule.counts_outcomes() || met.rule.concurrent().is_some())
     }
 
     /// Lets go of rules that were exchanged and that no request holds any more, and says how many

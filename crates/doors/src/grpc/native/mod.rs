@@ -68,8 +68,12 @@ impl Asking {
             wire::put_message(&mut to, 1, |to| told::write(ruling, ticket, check, to));
             self.keep(ruling, ticket, &requests[at]);
         };
-        self.service.need(&requests, &[], self.turn)?;
         if asked.checks.iter().any(|check| check.peek) {
+            let those = |peek: bool| -> Vec<_> {
+                let both = asked.checks.iter().zip(&requests);
+                both.filter(|(check, _)| check.peek == peek).map(|(_, request)| *request).collect()
+            };
+            self.service.need(&those(false), &those(true), self.turn)?;
             for (at, (check, request)) in asked.checks.iter().zip(&requests).enumerate() {
                 let mut ruling = match check.peek {
                     true => self.service.peek(request),
@@ -78,6 +82,7 @@ impl Asking {
                 tell(at, &mut ruling);
             }
         } else {
+            self.service.need(&requests, &[], self.turn)?;
             self.service.check_batch(Name::Grpc, &requests, tell);
         }
         Ok(frame::end(to))

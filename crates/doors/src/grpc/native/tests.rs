@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use tollgate_proto::tollgate::v1::{Ended, Mode, Retry};
 
 use super::*;
-use crate::grpc::tests::asking;
+use crate::grpc::tests::{asking, with_store};
 
 fn user(name: &str) -> CheckRequest {
     CheckRequest { attributes: [("user".to_owned(), name.to_owned())].into(), ..Default::default() }
@@ -45,6 +45,22 @@ fn a_ruling_is_told_in_full() {
     assert_eq!((never.retry(), never.retry_after_ms), (Retry::Never, None));
     let free = check(&asking, CheckRequest::default());
     assert_eq!((free.allowed, &*free.rule, free.limit), (true, "", None));
+}
+
+#[test]
+fn those_who_look_in_a_batch_hear_what_the_store_has() {
+    with_store("rules: [{ name: a, key: [user], limit: 9/day }]", async |asking| {
+        let ask = async |checks: Vec<CheckRequest>| {
+            let message = CheckBatchRequest { checks }.encode_to_vec();
+            let answer = asking.in_turn(&Peer::default(), |it| it.check_batch(&message)).await;
+            let answer = CheckBatchResponse::decode(answer.unwrap().slice(frame::PREFIX..));
+            answer.unwrap().answers.iter().map(|it| it.remaining.unwrap()).collect::<Vec<_>>()
+        };
+        let peek = |name| CheckRequest { peek: true, ..user(name) };
+        assert_eq!(ask(vec![user("a"); 4]).await.iter().min(), Some(&5));
+        assert_eq!(ask(vec![peek("a"), peek("b"), peek("a")]).await, [5, 9, 5]);
+        assert_eq!(ask(vec![user("b"), peek("a")]).await, [8, 5]);
+    });
 }
 
 #[test]

@@ -57,7 +57,12 @@ struct Part<'a, 'd> {
     needs: u64,
 }
 
-impl Part<'_, '_> {
+impl<'a> Part<'a, '_> {
+    /// What it asks if it only looks: whether there is anything left.
+    fn looking(&self) -> Request<'a> {
+        self.request.cost(self.described.hits.max(1))
+    }
+
     const fn spends_by_rules(&self) -> bool {
         self.own.is_none() && self.described.hits > 0
     }
@@ -85,9 +90,11 @@ impl Asking {
             needs: described.hits.max(1),
         });
         let mut parts: Vec<_> = parts.collect();
-        let by_rules = parts.iter().filter(|part| part.spends_by_rules());
-        let asked: Vec<_> = by_rules.map(|part| part.request).collect();
-        self.service.need(&asked, &[], self.turn)?;
+        let by_rules = parts.iter().filter(|part| part.own.is_none());
+        let (checks, peeks): (Vec<_>, Vec<_>) = by_rules.partition(|part| part.spends_by_rules());
+        let checks: Vec<_> = checks.iter().map(|part| part.request).collect();
+        let peeks: Vec<_> = peeks.iter().map(|part| part.looking()).collect();
+        self.service.need(&checks, &peeks, self.turn)?;
         match self.service.rules().descriptors() {
             Descriptors::Together => {
                 add_up(&mut parts);
@@ -215,8 +222,7 @@ impl Asking {
                 if gives > 0 {
                     self.service.engine().refund(&part.request.cost(gives));
                 }
-                let hits = part.described.hits.max(1);
-                Ok(Decided::ByRules(self.service.peek(&part.request.cost(hits))))
+                Ok(Decided::ByRules(self.service.peek(&part.looking())))
             }
         }
     }

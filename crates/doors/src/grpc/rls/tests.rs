@@ -18,7 +18,7 @@ use super::*;
 use crate::connection::Peer;
 use crate::grpc::frame::{self, Code, Refusal};
 use crate::grpc::rls::described::Own;
-use crate::grpc::tests::asking;
+use crate::grpc::tests::{asking, with_store};
 
 pub(super) fn descriptor(entries: &[(&str, &str)]) -> RateLimitDescriptor {
     let entry = |(key, value): &(&str, &str)| Entry { key: (*key).into(), value: (*value).into() };
@@ -51,6 +51,27 @@ const RULES: &str = "rules:
   - { name: per-user, match: { domain: shop }, key: [descriptor.user], limit: 2/h, algorithm: fixed_window }
   - { name: per-path, match: { domain: shop }, key: [descriptor.path], limit: 9/min, algorithm: fixed_window }
   - { name: free, match: { domain: shop, descriptor.plan: gold }, key: [], limit: unlimited }";
+
+/// What is answered after a store was asked.
+async fn ask_in_turn(asking: &Asking, request: &RateLimitRequest) -> RateLimitResponse {
+    let peer = Peer::default();
+    asking.in_turn(&peer, |asking| told(asking, request)).await.unwrap()
+}
+
+#[test]
+fn whoever_spends_nothing_hears_what_the_store_has() {
+    with_store(RULES, async |asking| {
+        let user = |hits| {
+            let path = descriptor(&[("path", "/")]);
+            RateLimitRequest { hits_addend: Some(hits), ..request(vec![path]) }
+        };
+        assert_eq!(codes(&ask_in_turn(&asking, &user(4)).await), [(OK, 5)]);
+        let looks = RateLimitDescriptor { hits_addend: Some(0), ..descriptor(&[("path", "/")]) };
+        let looks = request(vec![looks]);
+        assert_eq!(codes(&ask_in_turn(&asking, &looks).await), [(OK, 5)]);
+        assert_eq!(codes(&ask_in_turn(&asking, &looks).await), [(OK, 5)]);
+    });
+}
 
 #[test]
 fn each_descriptor_has_a_status_in_its_place() {
