@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::futures::OwnedNotified;
 use tokio::time::timeout;
 use tollgate_core::Tick;
-use tollgate_core::lease::{Borrower, Exchange, Grant, Spend};
+use tollgate_core::lease::{Borrower, Exchange, Grant, Node, Spend};
 use tollgate_local::{Lent, Place};
 use tollgate_store::{Ask, Store as _, StoreError};
 
@@ -197,7 +197,10 @@ impl Sharing {
         // is hot.
         let wants =
             lack.purpose != Purpose::Spend || self.lately.came(lack.about.owner, now, terms.hold());
-        let new = || (Borrower::new(self.newborn(), terms), Loan::new(lack.about.clone()));
+        let new = || {
+            let node = self.newborn();
+            (Borrower::new(node, terms), Loan::new(lack.about.clone(), node))
+        };
         wants.then(|| self.purses.open(lack.about.owner, now, new)).flatten()
     }
 
@@ -276,7 +279,7 @@ impl Sharing {
         match answer {
             Ok(grant) => {
                 if let Some(place) = place {
-                    self.answer(place, &lack.about, &grant, now);
+                    self.answer(place, ask.exchange().node, &grant, now);
                 }
                 let is_spent = lack.cost > 0 && grant.decision.is_allowed();
                 if is_told && is_spent {
@@ -293,7 +296,7 @@ impl Sharing {
             Err(_) => {
                 // Its rule decides. The store is not to decide it once more when it is back.
                 if let Some(mut lent) = place.and_then(|place| self.purses.lock(place, now))
-                    && lent.beside().about.owner == lack.about.owner
+                    && lent.beside().node == ask.exchange().node
                 {
                     lent.borrower().abandon(ask.exchange().sequence);
                 }
@@ -302,10 +305,10 @@ impl Sharing {
         }
     }
 
-    /// An answer to a borrower.
-    pub(super) fn answer(&self, place: Place, about: &About, grant: &Grant, now: Tick) {
+    /// An answer to a borrower, if it is still there.
+    pub(super) fn answer(&self, place: Place, to: Node, grant: &Grant, now: Tick) {
         let Some(mut lent) = self.purses.lock(place, now) else { return };
-        if lent.beside().about.owner != about.owner {
+        if lent.beside().node != to {
             return;
         }
         lent.borrower().answer(now, grant);
@@ -344,7 +347,7 @@ impl About {
 }
 
 impl Loan {
-    fn new(about: About) -> Self {
-        Self { about, noted: 0, asked: Tick::ZERO, answered: Arc::default() }
+    fn new(about: About, node: Node) -> Self {
+        Self { about, node, noted: 0, asked: Tick::ZERO, answered: Arc::default() }
     }
 }

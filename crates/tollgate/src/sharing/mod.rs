@@ -112,6 +112,8 @@ pub(crate) struct Sharing {
 #[derive(Debug)]
 pub(crate) struct Loan {
     about: About,
+    /// Who its borrower is to the store: answers to a former one of the same key are not for it.
+    node: Node,
     /// What of the lease was already noted as spent by this node.
     noted: u64,
     /// When somebody last asked the borrower.

@@ -14,7 +14,7 @@ use tollgate_store::{Ask, Store as _};
 
 use crate::sharing::breaker::Change;
 use crate::sharing::health::{Health, add};
-use crate::sharing::{About, Call, Sharing};
+use crate::sharing::{Call, Sharing};
 
 /// Renews what is lent before it ends or is used up, gives back what is idle, and frees the places of
 /// keys that nothing is lent to any more. It ends with the sharing it looks after.
@@ -111,15 +111,13 @@ impl Steward {
 
     fn renew(&mut self, sharing: &Arc<Sharing>, places: BTreeSet<Place>, now: Tick) {
         let is_gone = sharing.breaker.is_open();
-        let mut asked: Vec<(Place, About, Ask)> = Vec::new();
+        let mut asked: Vec<(Place, Ask)> = Vec::new();
         for place in places {
             let Some(mut lent) = sharing.purses.lock(place, now) else { continue };
             let exchange = if is_gone { None } else { lent.borrower().exchange(now) };
             if let Some(exchange) = exchange {
                 sharing.note(&mut lent, &exchange, now);
-                let about = lent.beside().about.clone();
-                let ask = about.ask(exchange);
-                asked.push((place, about, ask));
+                asked.push((place, lent.beside().about.ask(exchange)));
             }
             match lent.borrower().due() {
                 Some(due) if is_gone => self.schedule(place, due.max(now.after(PING))),
@@ -140,12 +138,12 @@ impl Steward {
         }
         let sharing = Arc::clone(sharing);
         tokio::spawn(async move {
-            let asks: Vec<Ask> = asked.iter().map(|(.., ask)| ask.clone()).collect();
+            let asks: Vec<Ask> = asked.iter().map(|(_, ask)| ask.clone()).collect();
             let answers = sharing.exchange(&asks, now).await;
             let now = sharing.now();
-            for ((place, about, _), answer) in asked.iter().zip(answers) {
+            for ((place, ask), answer) in asked.iter().zip(answers) {
                 if let Ok(grant) = answer {
-                    sharing.answer(*place, about, &grant, now);
+                    sharing.answer(*place, ask.exchange().node, &grant, now);
                 }
             }
         });

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tollgate::store::{Ask, Budget, MemoryStore, Pulse, Store, StoreError};
 use tollgate::{Engine, ManualClock, Request, RuleSet, Ruling, SharingConfig};
 use tollgate_core::lease::Grant;
@@ -30,12 +31,21 @@ struct Shop {
     is_gone: Arc<AtomicBool>,
     /// Whether others can ask as well before it answers.
     is_far: Arc<AtomicBool>,
+    /// Whether answers are on their way until they are handed over.
+    is_slow: Arc<AtomicBool>,
+    handed_over: Arc<Notify>,
 }
 
 impl Shop {
     fn new(clock: &ManualClock) -> Self {
         let store = Arc::new(MemoryStore::new(clock.clone(), 10_000));
-        Self { store, is_gone: Arc::default(), is_far: Arc::default() }
+        Self {
+            store,
+            is_gone: Arc::default(),
+            is_far: Arc::default(),
+            is_slow: Arc::default(),
+            handed_over: Arc::default(),
+        }
     }
 
     fn go(&self) {
@@ -59,10 +69,14 @@ impl Store for Shop {
         if self.is_far.load(Ordering::Relaxed) {
             settle().await;
         }
-        match self.answers() {
+        let answers = match self.answers() {
             Ok(()) => self.store.exchange(asks).await,
             Err(error) => asks.iter().map(|_| Err(error.clone())).collect(),
+        };
+        if self.is_slow.load(Ordering::Relaxed) {
+            self.handed_over.notified().await;
         }
+        answers
     }
 
     async fn forget(&self, budget: &Arc<Budget>, key: &[u8]) -> Result<bool, StoreError> {
@@ -85,13 +99,17 @@ struct Fleet {
 
 impl Fleet {
     fn new(nodes: usize, rules: &str) -> Self {
+        Self::with(nodes, rules, &SharingConfig::default())
+    }
+
+    fn with(nodes: usize, rules: &str, config: &SharingConfig) -> Self {
         let clock = ManualClock::new();
         clock.advance(Duration::from_secs(400 * 86_400));
         let shop = Shop::new(&clock);
         let node = |_| {
             let rules = RuleSet::parse(rules).unwrap_or_else(|error| panic!("{error}"));
             let builder = Engine::builder(rules).clock(clock.clone());
-            builder.store(shop.clone(), SharingConfig::default()).unwrap().build().unwrap()
+            builder.store(shop.clone(), config.clone()).unwrap().build().unwrap()
         };
         let nodes = (0..nodes).map(node).collect();
         Self { clock, shop, nodes }

@@ -1,10 +1,11 @@
 //! What operators see of single keys, and do about them.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tollgate::{KeyState, NewStart, Request, ToldBy};
+use tollgate::{KeyState, NewStart, Request, SharingConfig, ToldBy};
 
-use crate::{Fleet, root, run};
+use crate::{Fleet, root, run, settle};
 
 const PER_HOUR: &str = "rules: [{ name: a, key: [user], limit: 40/h }]";
 
@@ -185,5 +186,32 @@ fn slots_are_counted_for_all_nodes_and_not_reset() {
         }
         assert_eq!(reset(&fleet, 0, &root()).await, NewStart::default());
         assert!(inspect(&fleet, 1, &root()).await[0].used() >= 1);
+    });
+}
+
+#[test]
+fn an_answer_from_before_a_reset_lends_nothing_after_it() {
+    run(async {
+        let rules = "rules: [{ name: a, key: [user], limit: 6000/min, on_store_failure: deny }]";
+        let patient = SharingConfig { timeout: Duration::from_secs(60), ..Default::default() };
+        let fleet = Fleet::with(1, rules, &patient);
+        let (engine, shop) = (&fleet.nodes[0], &fleet.shop);
+        shop.is_slow.store(true, Ordering::Relaxed);
+        let fetch = |count| {
+            let wait = engine.lacks(&vec![alice(); count], &[]).expect("nothing is lent");
+            tokio::spawn(wait.fetch())
+        };
+        let before = fetch(3_000);
+        settle().await;
+        reset(&fleet, 0, &alice()).await;
+        let after = fetch(10);
+        settle().await;
+        // The first is answered first.
+        for fetch in [before, after] {
+            shop.handed_over.notify_one();
+            fetch.await.unwrap();
+        }
+        let passes = || engine.try_decide(&alice()).is_ok_and(|ruling| ruling.is_allowed());
+        assert_eq!((0..5_000).filter(|_| passes()).count(), 10);
     });
 }

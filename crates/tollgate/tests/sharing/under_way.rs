@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::{Outcome, Request};
+use tollgate::{Outcome, Request, SharingConfig};
 
 use crate::{Fleet, root, run, settle};
 
@@ -95,5 +95,34 @@ fn what_has_passed_already_is_charged_in_the_store() {
         assert_eq!(fleet.left(0, "here", &root()).await, 0);
         let stats = fleet.nodes[0].sharing().unwrap();
         assert_eq!((stats.degraded, stats.unpaid), (0, 0));
+    });
+}
+
+#[test]
+fn permits_that_find_no_place_are_denied_and_rates_are_decided_by_the_store() {
+    run(async {
+        let rules = "rules:
+  - { name: slots, match: { path: /slots/** }, key: [path], concurrent: 2 }
+  - { name: rate, match: { path: /rate/** }, key: [path], limit: 20/day }";
+        let few = SharingConfig { keys: 1, ..Default::default() };
+        let fleet = Fleet::with(1, rules, &few);
+        let paths: Vec<_> = (0..20).map(|at| format!("/slots/{at}")).collect();
+        let mut held = Vec::new();
+        for path in &paths {
+            let ruling = fleet.nodes[0].decide_waiting(&Request::new("GET", path)).await;
+            held.extend(Some(ruling).filter(|ruling| ruling.is_allowed()));
+        }
+        let places = fleet.nodes[0].sharing().unwrap().keys;
+        assert_eq!((held.len(), places), (8, 8), "there are eight places");
+        let last = Request::new("GET", &paths[19]);
+        assert_eq!(fleet.passing_at_once(0, &[last; 3]).await, 0);
+        assert_eq!(fleet.passing(&Request::new("GET", "/rate/a"), 15).await, 15);
+        assert_eq!(fleet.passing_at_once(0, &[Request::new("GET", "/rate/a"); 15]).await, 5);
+
+        held.clear();
+        for _ in 0..60 {
+            fleet.pass(Duration::from_millis(100)).await;
+        }
+        assert!(fleet.passes(0, &last).await, "the others went cold");
     });
 }
