@@ -36,3 +36,4 @@ pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use redis::{RedisConfig, RedisStore, RedisVisit};
 pub use store::{Pulse, Store};
+pub use tollgate_core::lease::Grant;

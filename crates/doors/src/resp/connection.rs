@@ -347,3 +347,6 @@ const NO_ROOM: &[u8] = b"-ERR too many long commands come at once: try again\r\n
 
 /// How much room for answers a thread keeps.
 const MOST_KEPT: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests;

@@ -121,6 +121,31 @@ fn a_denied_request_spends_nothing_unless_rules_want_it() {
 }
 
 #[test]
+fn a_denied_request_gives_back_what_the_store_has_spent_unless_rules_want_it() {
+    for (text, left) in [(RULES.to_owned(), 9), (format!("descriptors: each\n{RULES}"), 7)] {
+        with_store(&text, async |asking| {
+            let (user, path) = (descriptor(&[("user", "a")]), descriptor(&[("path", "/")]));
+            let two = RateLimitRequest { hits_addend: Some(2), ..request(vec![user.clone()]) };
+            assert_eq!(ask_in_turn(&asking, &two).await.overall_code(), OK);
+            let both = request(vec![path.clone(), user]);
+            for _ in 0..2 {
+                let answer = ask_in_turn(&asking, &both).await;
+                assert_eq!(answer.overall_code(), OVER);
+                assert_eq!(answer.statuses[1].code(), OVER);
+            }
+            let look = RateLimitRequest { hits_addend: Some(0), ..request(vec![path]) };
+            // What was spent for nothing is undone a moment later.
+            let undone = async {
+                while codes(&ask_in_turn(&asking, &look).await) != [(OK, left)] {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(60), undone).await.expect("it is undone");
+        });
+    }
+}
+
+#[test]
 fn what_is_over_takes_the_rest_where_each_is_on_its_own() {
     for (text, left) in
         [(RULES.to_owned(), (OK, 1)), (format!("descriptors: each\n{RULES}"), (OVER, 0))]
