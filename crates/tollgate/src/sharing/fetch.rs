@@ -209,7 +209,15 @@ impl Sharing {
         let borrower = lent.borrower();
         let exchange = match lack.purpose {
             // It may be too soon to ask for so much, and never is to ask for what it should hold.
-            Purpose::Borrow => borrower.exchange(now).or_else(|| borrower.ask(now, 0)),
+            Purpose::Borrow => {
+                let left = borrower.seen().map_or(u64::MAX, |seen| seen.remaining());
+                let ask = borrower.exchange(now).or_else(|| borrower.ask(now, 0));
+                // Where there was not so much, a part is better than nothing.
+                ask.map(|ask| match ask.least > left {
+                    true => Exchange { least: 1, ..ask },
+                    false => ask,
+                })
+            }
             Purpose::Permit => {
                 // All or nothing is lent, so no more is asked for than there was.
                 let lacks = lack.cost - borrower.tokens(now);
