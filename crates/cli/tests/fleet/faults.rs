@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::load::Load;
-use crate::redis::{Redis, start_cluster, until};
+use crate::redis::{Kind, Redis, start_cluster, until};
 use crate::{Fleet, pass};
 
 /// While a rule denies what its store cannot say, all that passes was granted.
@@ -99,7 +99,7 @@ fn connections_are_cut_again_and_again() {
 
 #[test]
 fn a_primary_of_a_cluster_is_killed_and_its_replica_takes_over() {
-    let mut servers = start_cluster();
+    let mut servers = start_cluster(Kind::Redis);
     let url = format!("redis+cluster://127.0.0.1:{}", servers[0].port);
     during(&url, |_, load| {
         let slot = servers[0].cli(&["CLUSTER", "KEYSLOT", "tg:{user=alice}:x"]);

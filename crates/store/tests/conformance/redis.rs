@@ -1,4 +1,4 @@
-//! The store in a real Redis, in real time.
+//! The store in a real Redis or Valkey, in real time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tollgate_local::{Clock as _, SystemClock};
 use tollgate_store::{Ask, RedisConfig, RedisStore, Store as _};
 
 use crate::bench::Bench;
-use crate::process::{Redis, start_cluster};
+use crate::process::{Kind, Redis, free_port, start_cluster};
 use crate::suite;
 
 struct InRedis {
@@ -18,13 +18,13 @@ struct InRedis {
 }
 
 impl InRedis {
-    fn alone() -> Self {
-        let redis = Redis::start(&[]);
+    fn alone(kind: Kind) -> Self {
+        let redis = Redis::start_as(kind, free_port(), &[]);
         Self { store: open(&redis.url()), servers: vec![redis] }
     }
 
-    fn cluster() -> Self {
-        let servers = start_cluster();
+    fn cluster(kind: Kind) -> Self {
+        let servers = start_cluster(kind);
         let store = open(&format!("redis+cluster://127.0.0.1:{}", servers[1].port));
         Self { store, servers }
     }
@@ -74,17 +74,30 @@ impl Bench for InRedis {
 
 #[tokio::test]
 async fn redis_conforms() {
-    suite::run(&InRedis::alone()).await;
+    suite::run(&InRedis::alone(Kind::Redis)).await;
 }
 
 #[tokio::test]
 async fn a_cluster_of_redis_conforms() {
-    suite::run(&InRedis::cluster()).await;
+    suite::run(&InRedis::cluster(Kind::Redis)).await;
+}
+
+#[tokio::test]
+async fn valkey_conforms() {
+    let bench = InRedis::alone(Kind::Valkey);
+    let says = bench.servers[0].cli(&["INFO", "server"]);
+    assert!(says.contains("valkey_version:"), "{says}");
+    suite::run(&bench).await;
+}
+
+#[tokio::test]
+async fn a_cluster_of_valkey_conforms() {
+    suite::run(&InRedis::cluster(Kind::Valkey)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_who_ask_at_once_get_the_limit_and_no_more() {
-    let bench = InRedis::alone();
+    let bench = InRedis::alone(Kind::Redis);
     for (name, limit) in [
         ("bucket", Limit::token_bucket("100/day").unwrap()),
         ("window", Limit::fixed_window("100/month").unwrap()),

@@ -2,12 +2,12 @@
 
 use tollgate_store::{Store as _, StoreError};
 
-use crate::process::{Redis, start_cluster};
+use crate::process::{Kind, Redis, start_cluster};
 use crate::view::{View, pause};
 
 #[tokio::test]
 async fn keys_of_all_slots_are_found_and_stay_found() {
-    let mut servers = start_cluster();
+    let mut servers = start_cluster(Kind::Redis);
     // One seed that is not there, and one that is.
     let view = View::of(&format!("redis+cluster://127.0.0.1:1,127.0.0.1:{}", servers[0].port));
     let budget = view.bucket("20/day");

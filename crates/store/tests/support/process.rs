@@ -1,4 +1,4 @@
-//! Real servers, each a process that ends with its test.
+//! Real servers of Redis and Valkey, each a process that ends with its test.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -12,9 +12,31 @@ use std::time::{Duration, Instant};
 /// A Redis server on a port of its own, with nothing on disk.
 pub(crate) struct Redis {
     pub(crate) port: u16,
+    kind: Kind,
     options: Vec<String>,
     child: Child,
     folder: PathBuf,
+}
+
+/// Whose server it is.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    Redis,
+    Valkey,
+}
+
+impl Kind {
+    /// Its program: the one that `scripts/test.sh` has installed, or else that of the machine.
+    fn program(self) -> PathBuf {
+        let name = match self {
+            Self::Redis => "redis-server",
+            Self::Valkey => "valkey-server",
+        };
+        let test = std::env::current_exe().expect("a test knows where it is");
+        let tools =
+            test.ancestors().nth(3).map(|target| target.join("tools/python/bin").join(name));
+        tools.filter(|path| path.exists()).unwrap_or_else(|| name.into())
+    }
 }
 
 impl Redis {
@@ -22,12 +44,16 @@ impl Redis {
         Self::start_on(free_port(), options)
     }
 
-    /// Starts it. Software that is missing is an error, not a reason to skip a test.
     pub(crate) fn start_on(port: u16, options: &[&str]) -> Self {
+        Self::start_as(Kind::Redis, port, options)
+    }
+
+    /// Starts it. Software that is missing is an error, not a reason to skip a test.
+    pub(crate) fn start_as(kind: Kind, port: u16, options: &[&str]) -> Self {
         let folder = new_folder();
         let options: Vec<_> = options.iter().map(|option| (*option).to_owned()).collect();
-        let child = spawn(port, &options, &folder);
-        let mut redis = Self { port, options, child, folder };
+        let child = spawn(kind, port, &options, &folder);
+        let mut redis = Self { port, kind, options, child, folder };
         redis.wait_until_it_listens();
         redis
     }
@@ -42,7 +68,7 @@ impl Redis {
         command.arg(port.to_string()).arg("--dir").arg(&folder).env("DIR", &folder);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().expect("sh runs");
-        let mut redis = Self { port, options: Vec::new(), child, folder };
+        let mut redis = Self { port, kind: Kind::Redis, options: Vec::new(), child, folder };
         redis.wait_until_it_listens();
         redis
     }
@@ -58,7 +84,7 @@ impl Redis {
     /// Kills it and starts it again, empty.
     pub(crate) fn restart_empty(&mut self) {
         self.kill();
-        self.child = spawn(self.port, &self.options, &self.folder);
+        self.child = spawn(self.kind, self.port, &self.options, &self.folder);
         self.wait_until_it_listens();
     }
 
@@ -79,9 +105,9 @@ impl Redis {
 
     fn wait_until_it_listens(&mut self) {
         let port = self.port;
-        until("redis-server answers", || {
+        until("the server answers", || {
             let ended = self.child.try_wait().expect("a child can be asked");
-            assert!(ended.is_none(), "redis-server on {port} ended");
+            assert!(ended.is_none(), "the server on {port} ended");
             TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).ok()
         });
     }
@@ -95,11 +121,11 @@ impl Drop for Redis {
 }
 
 /// A Cluster of three primaries, and then a replica for each.
-pub(crate) fn start_cluster() -> Vec<Redis> {
+pub(crate) fn start_cluster(kind: Kind) -> Vec<Redis> {
     let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1500"];
     // The servers talk among themselves on a port that is higher by ten thousand.
     let port = || until("a port is free", || Some(free_port()).filter(|port| *port < 55_000));
-    let servers: Vec<_> = (0..6).map(|_| Redis::start_on(port(), &options)).collect();
+    let servers: Vec<_> = (0..6).map(|_| Redis::start_as(kind, port(), &options)).collect();
     let addresses: Vec<_> = servers.iter().map(|one| format!("127.0.0.1:{}", one.port)).collect();
     let mut create = vec!["--cluster", "create"];
     create.extend(addresses.iter().map(String::as_str));
@@ -128,8 +154,9 @@ pub(crate) fn cli(port: u16, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-fn spawn(port: u16, options: &[String], folder: &Path) -> Child {
-    let mut command = Command::new("redis-server");
+fn spawn(kind: Kind, port: u16, options: &[String], folder: &Path) -> Child {
+    let program = kind.program();
+    let mut command = Command::new(&program);
     command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"]);
     command.arg(folder);
     // A server that speaks TLS alone names its port itself.
@@ -138,7 +165,8 @@ fn spawn(port: u16, options: &[String], folder: &Path) -> Child {
     }
     command.args(options).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().unwrap_or_else(|error| {
-        panic!("redis-server cannot be started: {error}; scripts/test.sh installs what tests need")
+        let program = program.display();
+        panic!("{program} cannot be started: {error}; scripts/test.sh installs what tests need")
     })
 }
 
