@@ -2,6 +2,7 @@
 
 use tollgate_store::{Store as _, StoreError};
 
+use crate::moving::{begin, end, ends};
 use crate::process::{Kind, Redis, start_cluster};
 use crate::view::{View, pause};
 
@@ -29,23 +30,11 @@ async fn move_a_slot(servers: &[Redis], view: &View) {
     let budget = view.bucket("20/day");
     let slot = servers[0].cli(&["CLUSTER", "KEYSLOT", "mover"]);
     assert_eq!(view.spend(&budget, "mover").await, Ok(true));
-    let owner = servers[..3].iter().position(|one| {
-        one.cli(&["CLUSTER", "COUNTKEYSINSLOT", &slot]).parse::<u32>().unwrap() > 0
-    });
-    let (from, to) = (&servers[owner.unwrap()], &servers[(owner.unwrap() + 1) % 3]);
-    let id = |one: &Redis| one.cli(&["CLUSTER", "MYID"]);
-    to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &id(from)]);
-    from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &id(to)]);
-    let keys = from.cli(&["CLUSTER", "GETKEYSINSLOT", &slot, "100"]);
-    for key in keys.lines() {
-        let port = to.port.to_string();
-        assert_eq!(from.cli(&["MIGRATE", "127.0.0.1", &port, key, "0", "5000"]), "OK");
-    }
+    let (from, to) = ends(servers, &slot);
+    begin(&slot, from, to);
     // All keys are there, and the slot is not yet: a detour.
     assert_eq!(view.left(&budget, "mover").await, Ok(0), "it is in the memory of another process");
-    for one in &servers[..3] {
-        one.cli(&["CLUSTER", "SETSLOT", &slot, "NODE", &id(to)]);
-    }
+    end(&servers[..3], &slot, to);
     assert_eq!(view.left(&budget, "mover").await, Ok(0));
 }
 

@@ -10,7 +10,8 @@ use tollgate_core::{Limit, Tick};
 use tollgate_local::{Clock as _, SystemClock};
 use tollgate_store::Budget;
 
-use crate::process::Redis;
+use crate::moving::move_on;
+use crate::process::{Kind, Redis, start_cluster};
 use crate::view::{View, pause};
 
 /// Tokens in a second, and in the bucket.
@@ -87,25 +88,31 @@ impl Member {
     }
 }
 
-/// What five nodes pass in two seconds or more, what of it asked, and how long it took at the most.
-async fn run(redis: &mut Redis, restarts: bool) -> (u64, u64, Duration) {
+/// Has five nodes borrow for two seconds or more, while something happens to servers, which live on,
+/// and holds them to the limit. Says what they passed, and how often they asked.
+async fn run<S: Send + 'static>(
+    url: &str,
+    happens: impl FnOnce() -> S + Send + 'static,
+) -> (u64, u64) {
     let clock = SystemClock::new();
     let begin = clock.now();
     let end = begin.after(Duration::from_secs(2));
     let mut nodes = tokio::task::JoinSet::new();
     let all = Arc::new(AtomicU64::new(0));
     for number in 0..5 {
-        nodes.spawn(Member::new(&redis.url(), number, clock.clone()).run(end, Arc::clone(&all)));
+        nodes.spawn(Member::new(url, number, clock.clone()).run(end, Arc::clone(&all)));
     }
-    while restarts && clock.now().since(begin) < Duration::from_millis(700) {
+    while clock.now().since(begin) < Duration::from_millis(700) {
         pause().await;
     }
-    if restarts {
-        redis.restart_empty();
-    }
+    let _servers = tokio::task::spawn_blocking(happens).await.unwrap();
     let all = nodes.join_all().await;
     let sum = |of: fn(&(u64, u64)) -> u64| all.iter().map(of).sum();
-    (sum(|one| one.0), sum(|one| one.1), clock.now().since(begin))
+    let span = clock.now().since(begin);
+    let (passed, asked) = (sum(|one| one.0), sum(|one| one.1));
+    println!("{passed} of {} passed in {span:?}, with {asked} exchanges", most(span));
+    assert!(passed <= most(span), "{passed} in {span:?}");
+    (passed, asked)
 }
 
 fn most(span: Duration) -> u64 {
@@ -114,10 +121,9 @@ fn most(span: Duration) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fleet_never_passes_the_limit() {
-    let mut redis = Redis::start(&[]);
-    let (passed, asked, span) = run(&mut redis, false).await;
-    println!("{passed} of {} passed in {span:?}, with {asked} exchanges", most(span));
-    assert!(passed <= most(span), "{passed} in {span:?}");
+    let redis = Redis::start(&[]);
+    let url = redis.url();
+    let (passed, asked) = run(&url, || redis).await;
     assert!(passed > RATE, "more than the burst passed: {passed}");
     assert!(asked < passed / 2, "most were decided by nodes: {asked} of {passed} were not");
 }
@@ -125,7 +131,21 @@ async fn a_fleet_never_passes_the_limit() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fleet_never_passes_the_limit_when_the_store_starts_again_empty() {
     let mut redis = Redis::start(&[]);
-    let (passed, asked, span) = run(&mut redis, true).await;
-    println!("{passed} of {} passed in {span:?}, with {asked} exchanges", most(span));
-    assert!(passed <= most(span), "{passed} in {span:?}");
+    let url = redis.url();
+    run(&url, || {
+        redis.restart_empty();
+        redis
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fleet_never_passes_the_limit_while_its_slot_moves_from_server_to_server() {
+    let servers = start_cluster(Kind::Redis);
+    let url = format!("redis+cluster://127.0.0.1:{}", servers[0].port);
+    run(&url, || {
+        (0..5).for_each(|_| move_on(&servers, "k"));
+        servers
+    })
+    .await;
 }

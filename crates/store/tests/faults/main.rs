@@ -12,6 +12,7 @@
 mod cluster;
 mod fleet;
 mod memory;
+mod moving;
 #[path = "../support/process.rs"]
 mod process;
 mod sentinel;
