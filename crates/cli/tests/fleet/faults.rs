@@ -76,6 +76,28 @@ fn redis_stands_still_for_two_seconds() {
     });
 }
 
+/// Every decision asks the store, and none waits for much longer than the timeout of 50 milliseconds:
+/// the rest of a second is for a machine that has other things to do.
+#[test]
+fn no_decision_waits_until_redis_goes_on() {
+    let redis = Redis::start(&[]);
+    let rules = "rules: [{ name: strict, key: [user], limit: 1M/s, consistency: strict }]";
+    let fleet = Fleet::start(5, &redis.url(), rules);
+    let load = Load::begin(&fleet.addresses("resp"), 1, |_, _| true);
+    all_are_answered(&load, &[]);
+    redis.signal("STOP");
+    all_are_answered(&load, &[]);
+    load.end();
+    for node in 0..5 {
+        assert_eq!(fleet.metric(node, "tollgate_store_degraded"), 1.0, "node {node}");
+        let within = |seconds: &str| {
+            let sample = format!(r#"tollgate_door_seconds_bucket{{le="{seconds}",door="resp"}}"#);
+            fleet.metric(node, &sample)
+        };
+        assert_eq!(within("1.0"), within("+Inf"), "node {node}");
+    }
+}
+
 #[test]
 fn redis_is_killed_and_comes_back_empty() {
     let mut redis = Redis::start(&[]);
