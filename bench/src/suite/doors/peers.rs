@@ -22,14 +22,7 @@ impl Programs {
     /// of built things.
     pub(crate) fn ready(session: &Session) -> Result<Self, BenchError> {
         let say = |what: &str| session.progress.say(what);
-        say("building the server");
-        output(Command::new("cargo").args([
-            "build",
-            "--release",
-            "--locked",
-            "-p",
-            "tollgate-cli",
-        ]))?;
+        let tollgate = tollgate(session)?;
         let redis = debian("redis-server", "redis-server")?;
         let redis_benchmark = debian("redis-benchmark", "redis-tools")?;
         let wrk = debian("wrk", "wrk")?;
@@ -40,9 +33,16 @@ impl Programs {
                 throttlecrab(&tools()?)?
             }
         };
-        let tollgate = release()?.join("tollgate");
         Ok(Self { tollgate, redis, redis_benchmark, wrk, throttlecrab })
     }
+}
+
+/// Ours, built as it is now.
+pub(crate) fn tollgate(session: &Session) -> Result<PathBuf, BenchError> {
+    session.progress.say("building the server");
+    let build = ["build", "--release", "--locked", "-p", "tollgate-cli"];
+    output(Command::new("cargo").args(build))?;
+    Ok(release()?.join("tollgate"))
 }
 
 /// Envoy, from the folder where tests have it, or installed there.

@@ -32,12 +32,22 @@ impl Server {
         door: &str,
         text: &str,
     ) -> Result<Self, BenchError> {
+        Self::node(&programs.tollgate, door, text, &[])
+    }
+
+    /// The same with more flags, for whoever needs no other program.
+    pub(crate) fn node(
+        tollgate: &Path,
+        door: &str,
+        text: &str,
+        flags: &[&str],
+    ) -> Result<Self, BenchError> {
         let (port, status) = (free_port()?, free_port()?);
         let rules = std::env::temp_dir().join(format!("tollgate-bench-{port}.yaml"));
         let written = std::fs::write(&rules, text);
         written.map_err(|source| BenchError::File { path: rules.clone(), source })?;
-        let mut command = Command::new(&programs.tollgate);
-        command.arg("serve").arg("--rules").arg(&rules);
+        let mut command = Command::new(tollgate);
+        command.arg("serve").arg("--rules").arg(&rules).args(flags);
         for other in ["--http", "--resp", "--grpc", "--forward-auth", "--admin"] {
             match other == door {
                 true => command.arg(other).arg(format!("127.0.0.1:{port}")),

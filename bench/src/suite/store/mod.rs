@@ -6,11 +6,13 @@
 //! the same rules without one.
 //!
 //! What whole fleets do is simulated, in virtual time: the nodes and the store are those that are in
-//! use, the network and the clocks are not.
+//! use, the network and the clocks are not. Five real nodes, each a process of its own, stand beside
+//! them.
 
 mod asking;
 mod by_hand;
 mod hot;
+mod real;
 mod renewal;
 mod server;
 mod simulated;
@@ -24,5 +26,6 @@ pub(crate) fn run(session: &mut Session) -> Result<(), BenchError> {
     hot::run(session)?;
     strict::run(session)?;
     renewal::run(session)?;
-    simulated::run(session)
+    let real = real::run(session)?;
+    simulated::run(session, real)
 }

@@ -6,7 +6,8 @@ use crate::error::BenchError;
 use crate::report::{Across, Growth, Line, Panel, Reach, Row, Unit, count_of};
 use crate::suite::Session;
 
-pub(super) fn run(session: &mut Session) -> Result<(), BenchError> {
+/// Draws them beside a real fleet, if that was asked for.
+pub(super) fn run(session: &mut Session, real: Option<Panel>) -> Result<(), BenchError> {
     round_trips(session)?;
     exchanges(session)?;
     for (load, words, most) in
@@ -16,11 +17,11 @@ pub(super) fn run(session: &mut Session) -> Result<(), BenchError> {
             passed(session, *nodes, load, words, most)?;
         }
     }
-    draw(session)
+    draw(session, real)
 }
 
 /// What passes in ten seconds of a load of ten times the limit.
-fn draw(session: &mut Session) -> Result<(), BenchError> {
+fn draw(session: &mut Session, real: Option<Panel>) -> Result<(), BenchError> {
     let mut panels = Vec::new();
     for (nodes, quantity) in [(1, "1 node"), (5, "5 nodes"), (50, "50 nodes")] {
         let fleet = Accuracy::of(nodes, Load::Steady);
@@ -44,6 +45,7 @@ fn draw(session: &mut Session) -> Result<(), BenchError> {
             ],
         });
     }
+    panels.extend(real);
     session.draw(Growth { title: TITLE.to_owned(), panels });
     Ok(())
 }
