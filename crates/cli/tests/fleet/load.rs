@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::{now, pass};
 
-/// One client for each node, which asks about one key.
+/// One client for each address, all of which ask about one key.
 pub(crate) struct Load {
     clients: Vec<Client>,
     ends: Arc<AtomicBool>,
@@ -33,6 +33,7 @@ struct Span {
 /// What came of a load.
 pub(crate) struct Outcome {
     pub(crate) allowed: u64,
+    pub(crate) answered: u64,
     /// From the first question to the last answer, and from the first answer to the last question.
     pub(crate) longest: Duration,
     pub(crate) shortest: Duration,
@@ -42,8 +43,8 @@ pub(crate) struct Outcome {
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Load {
-    /// So many requests for each node every ten milliseconds, as long as `is_on` says that it is its
-    /// turn.
+    /// So many requests from each client every ten milliseconds, as long as `is_on` says that it is
+    /// its turn.
     pub(crate) fn begin(
         nodes: &[SocketAddr],
         each: usize,
@@ -79,14 +80,17 @@ impl Load {
 
     pub(crate) fn end(self) -> Outcome {
         self.ends.store(true, Ordering::Relaxed);
-        let allowed: Vec<_> =
-            self.clients.iter().map(|client| Arc::clone(&client.allowed)).collect();
-        let spans: Vec<Span> =
-            self.clients.into_iter().map(|client| client.thread.join().unwrap()).collect();
+        let (mut allowed, mut answered, mut spans) = (0, 0, Vec::new());
+        for client in self.clients {
+            spans.push(client.thread.join().unwrap());
+            allowed += client.allowed.load(Ordering::Relaxed);
+            answered += client.answered.load(Ordering::Relaxed);
+        }
         let least = |of: fn(&Span) -> Instant| spans.iter().map(of).min().unwrap();
         let most = |of: fn(&Span) -> Instant| spans.iter().map(of).max().unwrap();
         Outcome {
-            allowed: allowed.iter().map(|count| count.load(Ordering::Relaxed)).sum(),
+            allowed,
+            answered,
             longest: most(|span| span.last_heard) - least(|span| span.first_sent),
             shortest: most(|span| span.last_sent) - least(|span| span.first_heard),
         }

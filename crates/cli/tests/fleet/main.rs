@@ -39,13 +39,17 @@ struct Fleet {
 
 impl Fleet {
     fn start(count: usize, store: &str, rules: &str) -> Self {
+        Self::with_threads("1", count, store, rules)
+    }
+
+    fn with_threads(threads: &str, count: usize, store: &str, rules: &str) -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let flags = [
             "--store",
             store,
             "--threads",
-            "1",
+            threads,
             "--log-level",
             "info,tollgate_doors::denials=error",
         ];

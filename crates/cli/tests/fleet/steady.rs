@@ -1,4 +1,4 @@
-//! A key in overload, on nodes that are all well.
+//! One key, mostly in overload, on nodes that are all well.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const RATE: f64 = 200.0;
 
 /// No more passed than may, and hardly less.
 fn assert_exact(outcome: &Outcome, may_lack: f64) {
-    let Outcome { allowed, longest, shortest } = *outcome;
+    let Outcome { allowed, longest, shortest, .. } = *outcome;
     let most = BURST + RATE * longest.as_secs_f64();
     let least = (BURST + RATE * shortest.as_secs_f64()) * (1.0 - may_lack);
     assert!(allowed as f64 <= most, "{allowed} passed, of at most {most:.0}");
@@ -44,4 +44,21 @@ fn traffic_that_moves_from_node_to_node_finds_its_budget_there() {
     let load = Load::begin(&fleet.addresses("resp"), 40, is_on);
     pass(Duration::from_secs(10));
     assert_exact(&load.end(), 0.003);
+}
+
+/// Threads of a node share what was lent to it, and the limit leaves room for all.
+#[test]
+fn nobody_below_the_limit_is_denied_by_nodes_with_several_threads() {
+    let redis = Redis::start(&[]);
+    // A store that is late, because the machine is busy, denies nobody either.
+    let rules = "rules: [{ name: hot, key: [user], limit: 10k/s, on_store_failure: allow }]";
+    let fleet = Fleet::with_threads("3", 5, &redis.url(), rules);
+    // Ten connections to each of five nodes: half of the limit.
+    let load = Load::begin(&fleet.addresses("resp").repeat(10), 1, |_, _| true);
+    pass(Duration::from_secs(5));
+    let Outcome { allowed, answered, .. } = load.end();
+    assert_eq!(allowed, answered, "nobody is denied");
+    let lent = "tollgate_store_decisions_total{how=\"lent\"}";
+    let lent: f64 = (0..5).map(|node| fleet.metric(node, lent)).sum();
+    assert!(lent > answered as f64 / 2.0, "{lent} of {answered} with what was lent");
 }
