@@ -172,8 +172,10 @@ impl Sharing {
         match self.told_to(shared, false, now, asking) {
             Some(told) => match told.said {
                 Said::Decided(decision, at) => {
-                    // What is not left in the store may lie here.
+                    // What is not left in the store may lie here. It is looked for first, because
+                    // whoever takes and finds too little counts as denied.
                     if !decision.is_allowed()
+                        && self.is_here(shared, now)
                         && let spent @ Lent::Spent(..) = self.take_lent(shared, now)
                     {
                         return spent.said();
@@ -300,6 +302,12 @@ impl Sharing {
             Taken::Locked(_) | Taken::Unknown => false,
         };
         has || self.breaker.is_open()
+    }
+
+    /// Whether so much is lent.
+    fn is_here(&self, shared: &Shared<'_>, now: Tick) -> bool {
+        let look = || self.purses.look(shared.owner, now, shared.cost);
+        !shared.limit.is_strict && matches!(look(), Taken::Spent { .. })
     }
 
     /// Whether so many permits are here, or there are none in the store either.
