@@ -276,7 +276,7 @@ pub(crate) fn answer_of_log(
 pub(crate) const fn unremembered(ask: &Ask, epoch: u64, decision: Decision, at: Wall) -> Grant {
     let sequence = ask.exchange().sequence;
     let lease = LeaseId { epoch, began: sequence };
-    Grant { sequence, lease, tokens: 0, span: Duration::ZERO, debt: Duration::ZERO, decision, at }
+    Grant { sequence, lease, tokens: 0, span: Duration::ZERO, all_in: Duration::ZERO, decision, at }
 }
 
 fn name_of(ask: &Ask) -> Name {

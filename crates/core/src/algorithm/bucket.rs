@@ -188,7 +188,7 @@ impl Bucket {
     }
 
     /// In how many nanoseconds all that is spent has come in.
-    pub(crate) fn debt(&self, word: Word, now: Tick) -> u64 {
+    pub(crate) fn all_in(&self, word: Word, now: Tick) -> u64 {
         self.nanos(self.unpack(word).saturating_sub(self.grains(now) + self.capacity))
     }
 

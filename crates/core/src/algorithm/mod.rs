@@ -233,7 +233,7 @@ pub(crate) trait Steps {
     }
 
     /// In how many nanoseconds all that is spent has come in.
-    fn debt(&self, _: Word, _: Tick) -> u64 {
+    fn all_in(&self, _: Word, _: Tick) -> u64 {
         0
     }
 
@@ -427,8 +427,8 @@ impl Machine {
         dispatch!(self, machine => machine.overdraw(word, now, tokens, phase), unlimited => word)
     }
 
-    pub(crate) fn debt(&self, word: Word, now: Tick) -> u64 {
-        dispatch!(self, machine => machine.debt(word, now), unlimited => 0)
+    pub(crate) fn all_in(&self, word: Word, now: Tick) -> u64 {
+        dispatch!(self, machine => machine.all_in(word, now), unlimited => 0)
     }
 
     pub(crate) fn window_end(&self, now: Tick, phase: Phase) -> Option<Tick> {

@@ -59,7 +59,7 @@ impl Steps for TokenBucket {
         self.0.overdraw(word, now, tokens)
     }
 
-    fn debt(&self, word: Word, now: Tick) -> u64 {
-        self.0.debt(word, now)
+    fn all_in(&self, word: Word, now: Tick) -> u64 {
+        self.0.all_in(word, now)
     }
 }

@@ -82,9 +82,9 @@ impl Budget {
     }
 
     /// How long it is until all that was taken has come in.
-    pub(super) fn debt(&self, balance: &Balance, now: Tick) -> Duration {
+    pub(super) fn all_in(&self, balance: &Balance, now: Tick) -> Duration {
         match self {
-            Self::Tokens(machine) => Duration::from_nanos(machine.debt(balance.word, now)),
+            Self::Tokens(machine) => Duration::from_nanos(machine.all_in(balance.word, now)),
             Self::Permits(_) => Duration::ZERO,
         }
     }

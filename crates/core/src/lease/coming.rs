@@ -16,13 +16,13 @@ pub(super) struct Coming {
 impl Coming {
     pub(super) const NOTHING: Self = Self { tokens: 0, all_in: Tick::ZERO };
 
-    /// Of so many tokens the last comes in after `debt`, from some moment before `now` on. Those that
+    /// Of so many tokens the last comes in after that time, from some moment before `now` on. Those that
     /// may be missing still are as many as come in until then: which of them are lent to whom, only
     /// the store knows.
-    pub(super) fn of(tokens: u64, debt: Duration, now: Tick, terms: &Terms) -> Self {
-        let tokens = tokens.min(terms.tokens_in(debt));
+    pub(super) fn of(tokens: u64, all_in: Duration, now: Tick, terms: &Terms) -> Self {
+        let tokens = tokens.min(terms.tokens_in(all_in));
         // The node's clock may be the faster one.
-        Self { tokens, all_in: now.after(debt + debt / Terms::DRIFT) }
+        Self { tokens, all_in: now.after(all_in + all_in / Terms::DRIFT) }
     }
 
     /// Takes out what is in by now.

@@ -189,7 +189,7 @@ pub struct Grant {
     pub span: Duration,
     /// In how long the last of them comes in, by the store's clock. The one before it comes in one
     /// [interval](super::Terms) earlier, and so on; none may be used before it is there.
-    pub debt: Duration,
+    pub all_in: Duration,
     /// What the store says to the request that waits; without one, what is left in the store.
     pub decision: Decision,
     /// When that was, by the store's clock: what [`Exchange::undo`] wants to know. Says nothing of

@@ -266,7 +266,7 @@ impl Lender {
         decision: Decision,
     ) -> Grant {
         let hold = self.terms.map(|terms| self.hold(account, now, terms));
-        let debt = self.budget.debt(&account.balance, now);
+        let all_in = self.budget.all_in(&account.balance, now);
         let Some(place) = place else {
             let lease = self.new_lease(exchange.node, exchange.sequence, now);
             return Grant { decision, ..lease.answer };
@@ -283,7 +283,7 @@ impl Lender {
             lease: lease.id,
             tokens: lease.out(),
             span: hold.map_or(Duration::ZERO, Terms::span_of),
-            debt: if lease.out() > 0 { debt } else { Duration::ZERO },
+            all_in: if lease.out() > 0 { all_in } else { Duration::ZERO },
             decision,
             at: self.anchor.wall_at(now),
         };
@@ -292,9 +292,9 @@ impl Lender {
 
     fn new_lease(&self, node: Node, sequence: u64, now: Tick) -> Lease {
         let id = LeaseId { epoch: self.epoch, began: sequence };
-        let (span, debt, decision) = (Duration::ZERO, Duration::ZERO, Decision::unlimited());
+        let (span, all_in, decision) = (Duration::ZERO, Duration::ZERO, Decision::unlimited());
         let at = self.anchor.wall_at(now);
-        Lease::new(node, id, Grant { sequence, lease: id, tokens: 0, span, debt, decision, at })
+        Lease::new(node, id, Grant { sequence, lease: id, tokens: 0, span, all_in, decision, at })
     }
 }
 

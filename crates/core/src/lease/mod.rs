@@ -5,7 +5,7 @@
 //!      spend, spend, spend ...                        balance S, escrow O
 //!      | Exchange { used, returned, want }              |
 //!      |----------------------------------------------->|  used: out of O; returned: from O to S
-//!      |       Grant { tokens, span, debt, lease }      |  granted: from S to O
+//!      |       Grant { tokens, span, all_in, lease }    |  granted: from S to O
 //!      |<-----------------------------------------------|
 //!      may spend `tokens` until sent + span             keeps them in O for longer than that
 //! ```
@@ -21,7 +21,7 @@
 //! A. A lease that ends takes from A what nobody used. So A is a bucket like any other: never above
 //! the burst, never below nothing.
 //!
-//! Tokens of a bucket are lent before they come in, so S can be below nothing, by a debt. Time pays
+//! Tokens of a bucket are lent before they come in, so S can be below nothing. Time pays
 //! them in the order in which they were lent, and a node that holds some waits for as long as if all
 //! of its own came last. So of all that nodes may use at a moment, none is still to come: whatever is
 //! returned in between, what is lent later waits until as many are in as all others hold.

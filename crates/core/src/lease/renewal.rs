@@ -152,7 +152,7 @@ impl Borrower {
         } else {
             lent.saturating_sub(self.used - used)
         };
-        self.coming = Coming::of(all, grant.debt, now, &self.terms);
+        self.coming = Coming::of(all, grant.all_in, now, &self.terms);
         self.tokens = all - self.coming.tokens;
         self.until = sent.after(grant.span);
         let got = all.saturating_sub(held);

@@ -92,14 +92,14 @@ impl Lender {
         let (sequence, at) = (exchange.sequence, self.anchor.wall_at(now));
         let Some((lease, tokens)) = record.held else {
             let lease = LeaseId { epoch: record.epoch, began: sequence };
-            let (span, debt) = (Duration::ZERO, Duration::ZERO);
-            return Some(Grant { sequence, lease, tokens: 0, span, debt, decision, at });
+            let (span, all_in) = (Duration::ZERO, Duration::ZERO);
+            return Some(Grant { sequence, lease, tokens: 0, span, all_in, decision, at });
         };
         let end = self.budget.window_end(now, phase);
         let hold = |terms: Terms| end.map_or(Duration::MAX, |end| end.since(now)).min(terms.hold());
         let span = self.terms.map_or(Duration::ZERO, |terms| Terms::span_of(hold(terms)));
-        let debt = if tokens > 0 { self.budget.debt(&balance, now) } else { Duration::ZERO };
-        Some(Grant { sequence, lease, tokens, span, debt, decision, at })
+        let all_in = if tokens > 0 { self.budget.all_in(&balance, now) } else { Duration::ZERO };
+        Some(Grant { sequence, lease, tokens, span, all_in, decision, at })
     }
 
     /// The machine of a limit; `None` for permits.

@@ -60,7 +60,7 @@ fn what_is_still_to_come_cannot_be_used() {
     assert!(lender.exchange(&mut account, at(0), &Exchange::once(1_000)).is_some());
     assert_eq!(node.spend(at(0), 1), Spend::Ask);
     let grant = lender.exchange(&mut account, at(0), &node.exchange(at(0)).unwrap()).unwrap();
-    assert_eq!((grant.tokens, grant.debt), (1, Duration::from_millis(1)));
+    assert_eq!((grant.tokens, grant.all_in), (1, Duration::from_millis(1)));
     assert!(node.answer(at(0), &grant));
     assert!(matches!(node.spend(at(1_019), 1), Spend::Short(_)), "its clock may be the faster one");
     assert!(matches!(node.spend(at(1_020), 1), Spend::Taken(_)));
@@ -72,10 +72,10 @@ fn what_an_answer_brought_that_was_lost_is_waited_for_too() {
     let (lender, mut account) = lender(&Limit::token_bucket("1k/s").unwrap());
     assert!(lender.exchange(&mut account, at(0), &Exchange::once(1_000)).is_some());
     let first = lender.exchange(&mut account, at(0), &wants(1, 40)).unwrap();
-    assert_eq!((first.tokens, first.debt), (40, Duration::from_millis(40)));
+    assert_eq!((first.tokens, first.all_in), (40, Duration::from_millis(40)));
     let again = Exchange { sequence: 2, lease: Some(first.lease), ..wants(1, 20) };
     let second = lender.exchange(&mut account, at(10_000), &again).unwrap();
-    assert_eq!((second.tokens, second.debt), (60, Duration::from_millis(50)), "ten are there");
+    assert_eq!((second.tokens, second.all_in), (60, Duration::from_millis(50)), "ten are there");
 }
 
 #[test]
@@ -84,17 +84,17 @@ fn nodes_get_theirs_one_behind_the_other() {
     assert!(lender.exchange(&mut account, at(0), &Exchange::once(1_000)).is_some());
     let mut lent = |number| {
         let grant = lender.exchange(&mut account, at(0), &wants(number, 1_000)).unwrap();
-        (grant.tokens, grant.debt.as_millis())
+        (grant.tokens, grant.all_in.as_millis())
     };
     assert_eq!(lent(1), (84, 84), "all that comes in until it asks again");
     assert_eq!(lent(2), (0, 0), "that is as far ahead as it goes");
     let (lender, mut account) = self::lender(&Limit::token_bucket("1k/s").unwrap());
     assert!(lender.exchange(&mut account, at(0), &Exchange::once(1_000)).is_some());
-    let debts = (1..=4).map(|number| {
+    let theirs = (1..=4).map(|number| {
         let grant = lender.exchange(&mut account, at(0), &wants(number, 10)).unwrap();
-        (grant.tokens, grant.debt.as_millis())
+        (grant.tokens, grant.all_in.as_millis())
     });
-    assert_eq!(debts.collect::<Vec<_>>(), [(10, 10), (10, 20), (10, 30), (10, 40)]);
+    assert_eq!(theirs.collect::<Vec<_>>(), [(10, 10), (10, 20), (10, 30), (10, 40)]);
 }
 
 /// A bucket that is full with what is lent lets nothing come in, so none of that can be lent.
@@ -114,6 +114,6 @@ fn windows_have_nothing_that_comes_in_later() {
         let (lender, mut account) = lender(&limit.unwrap());
         assert!(lender.exchange(&mut account, at(0), &Exchange::once(1_000)).is_some());
         let grant = lender.exchange(&mut account, at(0), &wants(1, 10)).unwrap();
-        assert_eq!((grant.tokens, grant.debt), (0, Duration::ZERO));
+        assert_eq!((grant.tokens, grant.all_in), (0, Duration::ZERO));
     }
 }
