@@ -118,14 +118,7 @@ fn passed(
     let note = format!("counters that are synced every 100 ms: {:.1} %", synced.over_percent);
     session.add(row.promising(Reach::AtMost(0.0, Unit::Percent)).noting(note));
     let row = Row::alone(under, Unit::Percent, lent.under_percent);
-    session.add(match (load, nodes) {
-        // Nothing is promised there: a token waits for the next request of the node that has it.
-        (Load::Bursts, 50..) => {
-            let gap = 1e3 * nodes as f64 / fleet.per_second as f64;
-            row.noting(format!("a node is asked every {gap:.0} ms, and tokens wait for that"))
-        }
-        _ => row.promising(Reach::AtMost(most, Unit::Percent)),
-    });
+    session.add(row.promising(Reach::AtMost(most, Unit::Percent)));
     Ok(())
 }
 
