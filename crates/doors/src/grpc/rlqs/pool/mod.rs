@@ -68,9 +68,17 @@ struct Holder {
 #[derive(Clone, Copy, Debug)]
 struct Held {
     share: Share,
-    /// What it has at most.
+    /// What it has at most, and what it may have spent since it reported: what comes in while it is
+    /// full is lost, but only its next report says whether it was full.
     left: f64,
     until: Tick,
+}
+
+impl Held {
+    /// What it has at most, now.
+    fn level(&self) -> f64 {
+        self.left.min(self.share.tokens.into())
+    }
 }
 
 impl Pool {
@@ -119,17 +127,19 @@ impl Pool {
         });
         holder.demand = f64::midpoint(holder.demand, rate(now.since(holder.reported)));
         holder.reported = now;
-        // What it has allowed beyond its share, or without one, nobody else can have any more.
+        // What it could not hold comes back. What it has allowed beyond its share, or without one,
+        // nobody else can have any more.
         let beyond = match &mut holder.share {
             Some(held) => {
                 let after = held.left - usage.allowed as f64;
-                held.left = after.max(0.0);
-                after.min(0.0)
+                held.left = after.clamp(0.0, held.share.tokens.into());
+                after - held.left
             }
             None => -(usage.allowed as f64),
         };
         let most = self.budget.burst + self.most_owed();
         self.tokens = (self.tokens + beyond).max(-most);
+        self.settle(now);
     }
 
     /// How fast the share of a holder should be, in tokens per second: in proportion to what it
@@ -194,28 +204,23 @@ impl Pool {
         }
     }
 
-    /// Brings everything to this time: shares fill and end, and what they cannot hold comes back.
+    /// Brings everything to this time: shares fill and end.
     pub(super) fn settle(&mut self, now: Tick) {
         let time = now.since(self.settled).as_secs_f64();
         self.settled = self.settled.max(now);
         let (mut filled, mut left) = (0.0, 0.0);
         self.holders.retain(|_, holder| {
             if let Some(held) = &mut holder.share {
-                // One that has ended may have filled until now, and all of it may be spent: nobody
-                // will tell.
-                let before = held.left;
                 let fill = held.share.fill.rate() * time;
-                held.left = (before + fill).min(held.share.tokens.into());
+                held.left += fill;
+                filled += fill;
                 match now >= held.until {
+                    // All that it had may be spent: nobody will tell.
                     true => {
-                        filled += fill;
                         self.expired += 1;
                         (holder.share, holder.demand) = (None, 0.0);
                     }
-                    false => {
-                        filled += held.left - before;
-                        left += held.left;
-                    }
+                    false => left += held.level(),
                 }
             }
             let is_heard_of = !holder.is_gone && now.since(holder.reported) < STALE;

@@ -96,6 +96,21 @@ fn what_is_spent_stays_spent_when_the_limit_changes() {
 }
 
 #[test]
+fn what_comes_in_is_kept_for_its_holder_until_it_reports() {
+    let mut pool = pool(1.0, 10.0);
+    pool.report(2, usage(6, 0), at(0.0));
+    let share = report(&mut pool, 1, usage(0, 6), at(0.0)).unwrap();
+    assert_eq!((share.tokens, pool.tokens), (4, 0.0));
+    // While it is silent, all that it had and all that came in may have passed.
+    pool.settle(at(10.0));
+    let silent = 4.0 + share.fill.rate() * 10.0;
+    assert_eq!(6.0 + silent + pool.tokens, 10.0 + 1.0 * 10.0);
+    // It was full all the time: what it could not hold is there for others.
+    pool.report(1, usage(0, 6), at(10.0));
+    assert_eq!(pool.tokens, 6.0);
+}
+
+#[test]
 fn a_pool_comes_to_rest() {
     let mut pool = pool(1.0, 10.0);
     assert!(pool.is_at_rest());
