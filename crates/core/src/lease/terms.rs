@@ -134,14 +134,14 @@ impl Terms {
         nanos((least + most) * 2).checked_div(nanos(self.interval)).unwrap_or(0)
     }
 
-    /// How long a node waits before it asks again for what the store did not have, at least, and
-    /// how much longer at most: until a few tokens have come back, and long before all have.
     /// How many tokens are lent before they come in, at most: as many as come in until a node that
     /// found too little asks again.
     pub(super) fn ahead(&self) -> u64 {
         self.few() * 2 / 5
     }
 
+    /// How long a node waits before it asks again for what the store did not have, at least, and
+    /// how much longer at most: until a few tokens have come back, and long before all have.
     pub(super) fn pauses(&self) -> (Duration, Duration) {
         let usual = self.time_for(PAUSE_TOKENS).max(LEAST_PAUSE);
         let least = usual.min(self.hold / 5);
@@ -153,7 +153,6 @@ impl Terms {
         Duration::from_nanos(nanos(self.interval).saturating_mul(tokens))
     }
 
-    /// Whether what was used can be used again, as permits can.
     /// How many tokens come in during that time, or have come in when it is over.
     pub(super) fn tokens_in(&self, time: Duration) -> u64 {
         match nanos(self.interval) {
@@ -162,6 +161,7 @@ impl Terms {
         }
     }
 
+    /// Whether what was used can be used again, as permits can.
     pub(super) const fn is_reusable(&self) -> bool {
         self.reusable
     }

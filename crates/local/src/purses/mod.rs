@@ -4,7 +4,8 @@
 //! key that is hot that would be too slow, so the borrower lends once more: all it holds lies in a
 //! [`Purse`], from which threads take with one compare-and-swap. Whoever needs the borrower itself,
 //! to exchange with the store or because the purse is empty, [locks](Purses::lock) it: then what was
-//! taken is booked, and when the lock is left the purse is filled anew.
+//! taken is booked, and when the lock is left the purse is filled anew. Threads that fight for a purse
+//! take handfuls from it, into [pockets](pocket).
 //!
 //! ```text
 //!   take      owners (one line: whose purses are these eight?) -> purse (one line: swap)
@@ -15,18 +16,21 @@
 //! time, which is slower, and as exact.
 
 mod lent;
+mod pocket;
 mod purse;
 
 pub use lent::Lent;
 pub use purse::Taken;
 
+use std::sync::atomic::{AtomicU64 as Count, Ordering as Counting};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use tollgate_core::Tick;
 use tollgate_core::lease::Borrower;
 
 use crate::key::KeyHash;
-use crate::purses::purse::Purse;
+use crate::prefetch::prefetch;
+use crate::purses::purse::{Purse, Whose};
 use crate::shards::lock;
 use crate::sync::{AtomicU64, Ordering};
 
@@ -59,6 +63,8 @@ use crate::sync::{AtomicU64, Ordering};
 /// ```
 #[derive(Debug)]
 pub struct Purses<T> {
+    /// Theirs alone in this process.
+    id: u64,
     owners: Box<[Owners]>,
     purses: Box<[Purse]>,
     books: Box<[Mutex<Kept<T>>]>,
@@ -117,6 +123,7 @@ impl<T> Purses<T> {
         let sets = keys.div_ceil(WAYS).clamp(1, MOST / WAYS).next_power_of_two();
         let places = sets * WAYS;
         Self {
+            id: NEXT.fetch_add(1, Counting::Relaxed),
             owners: (0..sets).map(|_| Owners::default()).collect(),
             purses: (0..places).map(|_| Purse::default()).collect(),
             books: (0..places).map(|_| Mutex::new(None)).collect(),
@@ -148,8 +155,21 @@ impl<T> Purses<T> {
     #[inline]
     pub fn take(&self, key: KeyHash, now: Tick, cost: u64) -> Taken {
         let Some(place) = self.place_of(key) else { return Taken::Unknown };
-        let is_still = || self.owner(place).load(Ordering::Acquire) == owner_of(key);
-        self.purses[place.0 as usize].take(place, now, cost, is_still)
+        let whose = Whose { purses: self.id, place, key: owner_of(key), owner: self.owner(place) };
+        self.purses[place.0 as usize].take(whose, now, cost)
+    }
+
+    /// Starts to load what [`take`](Self::take) will need.
+    ///
+    /// ```
+    /// use tollgate_local::{Key, Purses, Seed};
+    /// Purses::<()>::new(10).prefetch("alice".hash(&Seed::random()));
+    /// ```
+    #[inline]
+    pub fn prefetch(&self, key: KeyHash) {
+        if let Some(place) = self.place_of(key) {
+            prefetch(&self.purses[place.0 as usize]);
+        }
     }
 
     /// What the key's purse would say, without spending.
@@ -329,6 +349,9 @@ impl Default for Owners {
 const fn owner_of(key: KeyHash) -> u64 {
     if key.0 == NOBODY { 1 } else { key.0 }
 }
+
+/// What the next purses are told from others by.
+static NEXT: Count = Count::new(1);
 
 const MOST: usize = 1 << 20;
 

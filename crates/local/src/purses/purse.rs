@@ -6,6 +6,7 @@ use tollgate_core::lease::Borrower;
 use tollgate_core::{Decision, Retry, Tick};
 
 use crate::purses::Place;
+use crate::purses::pocket::Pocket;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// What a purse says to a request.
@@ -58,7 +59,12 @@ pub(super) struct Purse {
     denied: AtomicU32,
     /// Whether somebody was told that it is low.
     told: AtomicBool,
+    /// How often it was closed.
+    closed: AtomicU32,
 }
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Purse>() == 64, "a decision touches one line");
 
 /// The parts of a word.
 const TOKEN_BITS: u32 = 36;
@@ -80,41 +86,132 @@ const fn filling(word: u64) -> u8 {
     (word >> FILLING) as u8
 }
 
+/// So many requests more, as far as there is room to count them.
+const fn counted(word: u64, more: u64) -> u64 {
+    let room = REQUESTS - requests(word);
+    REQUEST * if more < room { more } else { room }
+}
+
+/// Whose purse is taken from, and where it lies.
+#[derive(Clone, Copy)]
+pub(super) struct Whose<'a> {
+    /// Which purses it is one of.
+    pub(super) purses: u64,
+    pub(super) place: Place,
+    /// Who takes, and whose it is.
+    pub(super) key: u64,
+    pub(super) owner: &'a AtomicU64,
+}
+
 impl Purse {
-    /// Spends if there is enough, and the purse still belongs to whoever asks. Each try to do so
-    /// reads the word before anything that is published with it.
+    /// Spends if there is enough, and the purse still belongs to whoever asks.
     #[inline]
-    pub(super) fn take(
+    pub(super) fn take(&self, whose: Whose<'_>, now: Tick, cost: u64) -> Taken {
+        match Pocket::of(whose.purses, whose.place) {
+            Some(pocket) => self.take_with(whose, now, cost, pocket),
+            None => self
+                .take_one(whose, now, cost)
+                .unwrap_or_else(|| self.take_handful(whose, now, cost, None)),
+        }
+    }
+
+    /// The same for a thread that has, or had, something of it in its pocket.
+    #[inline(never)]
+    fn take_with(&self, whose: Whose<'_>, now: Tick, cost: u64, mut pocket: Pocket) -> Taken {
+        // Before what is published with it. Whoever closes the purse from here on counts as spent
+        // what is spent below.
+        let word = self.word.load(Ordering::Acquire);
+        let is_same = filling(word) == pocket.filling
+            && self.closed.load(Ordering::Relaxed) == pocket.closed
+            && now < pocket.until;
+        match u64::from(pocket.left).checked_sub(cost) {
+            Some(left) if is_same && cost > 0 => {
+                // Less than it was.
+                pocket.left = left as u32;
+                pocket.keep();
+                let decision = self.seen(tokens(word).saturating_add(left));
+                let (place, filling) = (whose.place, pocket.filling);
+                Taken::Spent { decision, is_low: false, place, filling }
+            }
+            None if is_same => self.take_handful(whose, now, cost, Some(pocket)),
+            _ => self
+                .take_one(whose, now, cost)
+                .unwrap_or_else(|| self.take_handful(whose, now, cost, Some(pocket))),
+        }
+    }
+
+    /// Takes for one request. `None` if somebody else was faster.
+    #[inline]
+    fn take_one(&self, whose: Whose<'_>, now: Tick, cost: u64) -> Option<Taken> {
+        let word = self.word.load(Ordering::Acquire);
+        if let Some(taken) = self.without(word, whose, now, cost) {
+            return Some(taken);
+        }
+        let next = word - cost + counted(word, 1);
+        let swapped =
+            self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire);
+        swapped.is_ok().then(|| self.spent(whose.place, next, 0))
+    }
+
+    /// Others take at the same time. If there is plenty, this thread takes a handful, and does not
+    /// write to the line for a while.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn take_handful(
         &self,
-        place: Place,
+        whose: Whose<'_>,
         now: Tick,
         cost: u64,
-        is_still: impl Fn() -> bool,
+        before: Option<Pocket>,
     ) -> Taken {
         let mut word = self.word.load(Ordering::Acquire);
         loop {
-            if !is_still() {
-                return Taken::Unknown;
+            if let Some(taken) = self.without(word, whose, now, cost) {
+                return taken;
             }
-            if now.as_nanos() >= self.until.load(Ordering::Relaxed) || cost == 0 {
-                return Taken::Locked(place);
-            }
-            if tokens(word) < cost {
-                return self.short(place, now, tokens(word));
-            }
-            let counted = if requests(word) < REQUESTS { REQUEST } else { 0 };
-            let next = word - cost + counted;
+            let requests = Pocket::handful(before, cost, tokens(word));
+            let taken = requests * cost;
+            let pocket = Pocket {
+                purses: whose.purses,
+                place: whose.place.0,
+                filling: filling(word),
+                closed: self.closed.load(Ordering::Relaxed),
+                // A handful is a small part of what fits into a word. One request's is not kept.
+                taken: taken as u32,
+                left: (taken - cost) as u32,
+                until: Tick::from_nanos(self.until.load(Ordering::Relaxed)),
+            };
+            let next = word - taken + counted(word, requests);
             match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return self.spent(place, next),
+                Ok(_) => {
+                    if requests > 1 {
+                        pocket.keep();
+                    }
+                    return self.spent(whose.place, next, taken - cost);
+                }
                 Err(current) => word = current,
             }
         }
     }
 
+    /// What is said if nothing is taken from this word. It was read before anything that is published
+    /// with it.
     #[inline]
-    fn spent(&self, place: Place, word: u64) -> Taken {
+    fn without(&self, word: u64, whose: Whose<'_>, now: Tick, cost: u64) -> Option<Taken> {
+        if whose.owner.load(Ordering::Acquire) != whose.key {
+            return Some(Taken::Unknown);
+        }
+        if now.as_nanos() >= self.until.load(Ordering::Relaxed) || cost == 0 {
+            return Some(Taken::Locked(whose.place));
+        }
+        (tokens(word) < cost).then(|| self.short(whose.place, now, tokens(word)))
+    }
+
+    /// `pocket` is what this thread has of it besides.
+    #[inline]
+    fn spent(&self, place: Place, word: u64, pocket: u64) -> Taken {
         let left = tokens(word);
-        let decision = self.seen(left);
+        let decision = self.seen(left.saturating_add(pocket));
         let is_low = left < u64::from(self.low.load(Ordering::Relaxed))
             && !self.told.load(Ordering::Relaxed)
             && !self.told.swap(true, Ordering::Relaxed);
@@ -200,10 +297,13 @@ impl Purse {
         loop {
             let next = u64::from(filling(word).wrapping_add(1)) << FILLING;
             match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return word,
+                Ok(_) => break,
                 Err(current) => word = current,
             }
         }
+        // What is in pockets is told from that of the same filling, when it comes again.
+        self.closed.fetch_add(1, Ordering::Relaxed);
+        word
     }
 
     /// Puts everything in that the borrower holds, and says how much that is.

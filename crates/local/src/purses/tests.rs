@@ -1,5 +1,4 @@
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as Total, Ordering as Order};
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use tollgate_core::{Anchor, Limit, Phase};
 
 use super::*;
 use crate::key::{Key, Seed};
+use crate::purses::pocket::Pocket;
 
 const NODE: Node = Node { number: 1, incarnation: 1 };
 
@@ -46,7 +46,12 @@ impl Bank {
 
 /// A purse of a key that was lent `tokens`, out of a thousand per second.
 fn purse_with(tokens: u64) -> (Purses<()>, Bank) {
-    let mut bank = Bank::new(&Limit::token_bucket("1k/s").unwrap());
+    purse_of("1k/s", tokens)
+}
+
+/// The same of another limit.
+fn purse_of(limit: &str, tokens: u64) -> (Purses<()>, Bank) {
+    let mut bank = Bank::new(&Limit::token_bucket(limit).unwrap());
     let purses = Purses::new(16);
     let mut lent = purses.open(key("a"), at(0), || (bank.borrower(), ())).unwrap();
     assert_eq!(lent.borrower().spend(at(0), tokens), Spend::Ask);
@@ -145,18 +150,11 @@ fn there_are_so_many_places_and_a_freed_one_says_nothing_of_its_last_owner() {
     assert!(matches!(purses.take(key("8"), at(0), 1), Taken::Locked(_)));
 }
 
-#[test]
-fn threads_spend_together_no_more_than_was_lent() {
-    let mut bank = Bank::new(&Limit::token_bucket("1M/s burst 200k").unwrap());
-    let purses = Arc::new(Purses::new(16));
-    let spent = Arc::new(Total::new(0));
-    let now = at(0);
-    let mut lent = purses.open(key("a"), now, || (bank.borrower(), ())).unwrap();
-    lent.borrower().spend(now, 50_000);
-    assert!(bank.exchange(lent.borrower(), now));
-    let held = lent.borrower().tokens(now);
-    assert!(held >= 50_000);
-    drop(lent);
+/// Four threads take all that was lent, while the borrower is asked again and again: what they have
+/// taken, and what is left.
+fn taken_by_threads(tokens: u64) -> (u64, u64) {
+    let (purses, _) = purse_of("1M/s burst 200k", tokens);
+    let (spent, now) = (Total::new(0), at(0));
     std::thread::scope(|scope| {
         for cost in 1..=4 {
             let (purses, spent) = (&purses, &spent);
@@ -166,13 +164,29 @@ fn threads_spend_together_no_more_than_was_lent() {
                 }
             });
         }
-        for _ in 0..100 {
+        for _ in 0..ASKED {
             drop(purses.known(key("a"), now));
             std::thread::yield_now();
         }
     });
     let left = purses.known(key("a"), now).unwrap().borrower().tokens(now);
-    assert_eq!(spent.load(Order::Relaxed) + left, held);
+    (spent.into_inner(), left)
+}
+
+const ASKED: u64 = 100;
+
+#[test]
+fn threads_spend_together_what_was_lent() {
+    let (spent, left) = taken_by_threads(8_000);
+    assert_eq!(spent + left, 8_000, "nobody has a pocket");
+}
+
+#[test]
+fn threads_with_pockets_spend_no_more_than_was_lent_and_lose_little() {
+    let lent = 100_000;
+    let (spent, left) = taken_by_threads(lent);
+    let handful = lent / 4096;
+    assert!(spent + left <= lent && spent + left >= lent - 4 * ASKED * handful, "{spent}, {left}");
 }
 
 #[test]
@@ -192,4 +206,70 @@ fn what_comes_in_later_is_found_when_it_is_there_and_not_looked_for_before() {
     assert!(matches!(purses.take(key("a"), soon, 1), Taken::Locked(_)));
     assert_eq!(purses.known(key("a"), soon).unwrap().borrower().tokens(soon), 1);
     assert!(matches!(purses.take(key("a"), soon, 1), Taken::Spent { .. }));
+}
+
+/// What is said to a thread that takes while others do.
+fn take_handful(purses: &Purses<()>, now: Tick, cost: u64) -> Taken {
+    let place = purses.place_of(key("a")).unwrap();
+    let owner = purses.owner(place);
+    let whose = Whose { purses: purses.id, place, key: key("a").0, owner };
+    let before = Pocket::of(purses.id, place);
+    purses.purses[place.0 as usize].take_handful(whose, now, cost, before)
+}
+
+/// What lies in the purse, which nobody else uses.
+fn lies_in(purses: &Purses<()>, now: Tick) -> u64 {
+    match purses.look(key("a"), now, 1) {
+        Taken::Spent { decision, .. } => decision.remaining() - 50_000,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_handful_is_spent_without_touching_the_purse_and_the_next_is_larger() {
+    let (purses, _) = purse_of("100k/s", 50_000);
+    let mut takes = Vec::new();
+    assert!(matches!(take_handful(&purses, at(1), 1), Taken::Spent { .. }));
+    for _ in 0..30 {
+        takes.push(lies_in(&purses, at(1)));
+        let Taken::Spent { decision, .. } = purses.take(key("a"), at(1), 1) else { panic!() };
+        assert_eq!(decision.remaining() % 50_000, 50_000 - 1 - takes.len() as u64);
+    }
+    takes.dedup();
+    // As much as it may be of what is left.
+    assert_eq!(takes, [50_000 - 8, 50_000 - 8 - 12, 50_000 - 8 - 2 * 12]);
+}
+
+#[test]
+fn what_is_in_a_pocket_is_worth_nothing_when_the_borrower_was_asked() {
+    let (purses, _) = purse_of("100k/s", 50_000);
+    assert!(matches!(take_handful(&purses, at(1), 1), Taken::Spent { .. }));
+    // As often as the same filling comes again, as well.
+    for times in [1, 255] {
+        for _ in 0..times {
+            let tokens = purses.known(key("a"), at(1)).unwrap().borrower().tokens(at(1));
+            assert!(tokens <= 50_000 - 8, "it counts as spent");
+        }
+        let before = lies_in(&purses, at(1));
+        assert!(matches!(purses.take(key("a"), at(1), 1), Taken::Spent { .. }));
+        assert_eq!(lies_in(&purses, at(1)), before - 1);
+    }
+}
+
+#[test]
+fn what_is_in_a_pocket_ends_with_the_lease() {
+    let (purses, _) = purse_of("100k/s", 50_000);
+    let until = purses.known(key("a"), at(1)).unwrap().borrower().until();
+    assert!(matches!(take_handful(&purses, at(1), 1), Taken::Spent { .. }));
+    assert!(matches!(purses.take(key("a"), until, 1), Taken::Locked(_)));
+}
+
+#[test]
+fn little_is_taken_one_by_one() {
+    let (purses, _) = purse_of("1k/s", 500);
+    for _ in 0..3 {
+        assert!(matches!(take_handful(&purses, at(1), 1), Taken::Spent { .. }));
+    }
+    let left = purses.known(key("a"), at(1)).unwrap().borrower().tokens(at(1));
+    assert_eq!(left, 497);
 }

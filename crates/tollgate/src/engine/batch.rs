@@ -119,8 +119,7 @@ impl<C: Clock> Engine<C> {
             let Some(key) = key_hash(rule, facts, &self.seed) else { return };
             let counted = &**active.counted(number);
             let counters = counted.counters(rule, facts);
-            counters.prefetch(key);
-            counted.prefetch(key);
+            self.prefetch((rule, counted, counters), facts, key);
             let spending = Spending { counters, key, cost: facts.cost(rule) };
             all.push(Met { number, rule, counted, spending });
         });

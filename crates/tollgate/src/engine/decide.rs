@@ -16,7 +16,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 use tollgate_core::{Decision, Retry, Tick};
-use tollgate_local::{Clock, KeyHash};
+use tollgate_local::{Clock, Counters, KeyHash};
 use tollgate_rules::{Facts, Mode, Request, Rule};
 
 use crate::engine::Engine;
@@ -89,10 +89,7 @@ impl<C: Clock> Engine<C> {
             let Some(key) = key_hash(rule, &facts, &self.seed) else { return };
             let counted = &**active.counted(number);
             let counters = counted.counters(rule, &facts);
-            // A key that has a limit of its own stands in the same memory. Which it has is found out
-            // when that of all rules is under way.
-            counters.prefetch(key);
-            counted.prefetch(key);
+            self.prefetch((rule, counted, counters), &facts, key);
             let spending = Spending { counters, key, cost: facts.cost(rule) };
             all.push(Met { number, rule, counted, spending });
             // There are at most 100,000 rules.
@@ -111,6 +108,27 @@ impl<C: Clock> Engine<C> {
         };
         self.fail(facts.failures());
         wait
+    }
+
+    /// Asks for the memory that a decision will need.
+    #[inline(always)]
+    pub(super) fn prefetch(
+        &self,
+        (rule, counted, counters): (&Rule, &Counted, &Counters),
+        facts: &Facts<'_>,
+        key: KeyHash,
+    ) {
+        // A key that has a limit of its own stands in the same memory. Which it has is found out when
+        // that of all rules is under way.
+        counted.prefetch(key);
+        match &self.sharing {
+            Some(sharing) if counted.is_shared() && !counted.has_overrides() => {
+                if let Some(limit) = counted.shared(rule, facts, key) {
+                    sharing.prefetch(limit.owner(key));
+                }
+            }
+            _ => counters.prefetch(key),
+        }
     }
 
     /// Where there are only rates, and all of them are enforced.

@@ -108,6 +108,12 @@ impl Lack {
 }
 
 impl Sharing {
+    /// Starts to load what is lent to a key.
+    #[inline]
+    pub(crate) fn prefetch(&self, owner: KeyHash) {
+        self.purses.prefetch(owner);
+    }
+
     /// Spends from what is lent to the key, if it is enough, and no answer waits for it.
     #[inline]
     pub(crate) fn take(&self, shared: &Shared<'_>, now: Tick, asking: Asking) -> Lent {
