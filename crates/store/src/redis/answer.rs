@@ -53,9 +53,11 @@ impl<'a> Answers<'a> {
     pub(super) fn read(value: &'a Value, questions: usize) -> Option<Self> {
         let Value::BulkString(bytes) = value else { return None };
         let end = bytes.iter().position(|byte| *byte == b'\n')?;
-        let Numbers([now, epoch, lost]) = Numbers::read(str::from_utf8(&bytes[..end]).ok()?)?;
+        let numbers = Numbers::read(str::from_utf8(&bytes[..end]).ok()?)?;
+        let Numbers([seconds, micros, epoch, lost]) = numbers;
         let unsigned = |number: i64| u64::try_from(number).ok();
-        let (now, epoch, lost) = (wall(unsigned(now)?), unsigned(epoch)?, unsigned(lost)?);
+        let now = unsigned(seconds)?.checked_mul(MILLION)?.checked_add(unsigned(micros)?)?;
+        let (now, epoch, lost) = (wall(now), unsigned(epoch)?, unsigned(lost)?);
         let answers = Self { now, epoch, lost, lines: &bytes[end + 1..], questions };
         (answers.each().count() == questions).then_some(answers)
     }
@@ -91,6 +93,8 @@ fn line<'a>(lines: &'a [u8], bucket: &[u8]) -> Option<(Line<'a>, &'a [u8])> {
     let (text, after) = lines.split_at(end);
     Some((Line::Text(str::from_utf8(text).ok()?), after))
 }
+
+const MILLION: u64 = 1_000_000;
 
 /// Bytes of a number in the text of a bucket.
 const NUMBER: usize = 5;

@@ -98,7 +98,6 @@ impl Round<'_> {
         for job in group {
             command.arg(&job.name.text);
         }
-        first.form.write_head(&mut command, &self.link.process, loss);
         let now = self.shared.wall();
         let (word, questions) = match Asked::of(group) {
             Asked::All => ("all", &group[..1]),
@@ -106,7 +105,7 @@ impl Round<'_> {
             Asked::Every => ("every", group),
             Asked::Each => ("each", group),
         };
-        command.arg(word);
+        first.form.write_head(&mut command, &self.link.process, loss, word);
         for job in questions {
             let around = job.around.unwrap_or(now);
             match job.is_forget {

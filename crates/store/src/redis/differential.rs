@@ -138,9 +138,9 @@ impl Pair {
             Kind::Unlimited => panic!("there is nothing to compare"),
         };
         let epoch = now + 7;
-        let mut mark = redis::cmd("HSET");
-        mark.arg(format!("mark:{key}")).arg("epoch").arg(epoch).arg("process").arg("p");
-        mark.arg("lost").arg(lost.unwrap_or(0)).arg("kept").arg(0);
+        let mut mark = redis::cmd("SET");
+        let text = format!("process p epoch {epoch} lost {} kept 0", lost.unwrap_or(0));
+        mark.arg(format!("mark:{key}")).arg(text);
         mark.exec(&mut *server().lock().unwrap()).unwrap();
         Self { budget, key, now, model, epoch }
     }
@@ -158,14 +158,14 @@ impl Pair {
             let mut command = redis::cmd("EVALSHA");
             command.arg(hash(form.algorithm)).arg(2).arg(format!("mark:{}", self.key));
             command.arg(form.names.key(self.key.as_bytes()).text);
-            form.write_head(&mut command, "p", Loss::Unknown);
             // A question that all have in common is read in another way than one for each.
-            command.arg(match self.now % 4 {
+            let asked = match self.now % 4 {
                 0 if form.is_plain(&exchange) => "all",
                 1 if form.is_plain(&exchange) => "same",
                 2 if form.is_plain(&exchange) => "every",
                 _ => "each",
-            });
+            };
+            form.write_head(&mut command, "p", Loss::Unknown, asked);
             form.write_ask(&mut command, &ask, around);
             let reply: Value = command.query(&mut *connection).unwrap();
             let answers = Answers::read(&reply, 1).unwrap();

@@ -58,22 +58,23 @@ impl Form {
                 }
             },
         };
-        let mut head = vec![millis(kept_for(budget, plan)).to_string(), budget.to_string()];
-        head.extend(terms(budget));
+        let kept = millis(kept_for(budget, plan)).to_string();
+        let mut head = vec![kept, budget.to_string(), terms(budget)];
         head.extend(numbers(budget, plan));
         let is_jittered = [Phase(0), Phase(1)].map(|phase| windows(budget, budget.origin(), phase));
         let is_jittered = is_jittered[0] != is_jittered[1];
         Ok(Some(Self { algorithm, names: Names::of(budget), head, plan, is_jittered }))
     }
 
-    /// Begins a command: all but the keys' questions.
-    pub(super) fn write_head(&self, command: &mut Cmd, process: &str, loss: Loss) {
+    /// Begins a command: all but the keys' questions. `asked` says what they are like.
+    pub(super) fn write_head(&self, command: &mut Cmd, process: &str, loss: Loss, asked: &str) {
         command.arg(process);
         match loss {
             Loss::Unknown => command.arg(0),
             Loss::Now => command.arg("now"),
             Loss::At(micros) => command.arg(micros),
         };
+        command.arg(asked);
         for argument in &self.head {
             command.arg(argument);
         }
@@ -173,15 +174,14 @@ fn windows(budget: &Budget, around: Wall, phase: Phase) -> [u64; 3] {
 
 /// The terms of lending: for how long, how far away, and how few are not shared. Less than nothing
 /// if nothing is lent.
-fn terms(budget: &Budget) -> Vec<String> {
-    let pair = |span: Duration| [span.as_secs().to_string(), span.subsec_nanos().to_string()];
+fn terms(budget: &Budget) -> String {
+    let pair = |span: Duration| format!("{} {}", span.as_secs(), span.subsec_nanos());
     match budget.terms() {
         Some(terms) => {
-            let mut numbers = [pair(terms.hold()), pair(terms.round_trip())].concat();
-            numbers.push(clamped(terms.few()).to_string());
-            numbers
+            let (hold, trip) = (pair(terms.hold()), pair(terms.round_trip()));
+            format!("{hold} {trip} {}", clamped(terms.few()))
         }
-        None => ["-1", "0", "0", "0", "0"].map(String::from).to_vec(),
+        None => "-1 0 0 0 0".to_owned(),
     }
 }
 

@@ -39,7 +39,7 @@
 //! In the last case somebody else may have seen a mark: a node that starts at the very moment at which
 //! Redis lost its memory, and asks before any other does, is wrong, and grants each key one budget
 //! more. In a Cluster the same goes for a slot that the first to ask has not asked about before. An
-//! operator who knows that nothing was spent says so with `HSET tg:epoch lost 0`.
+//! operator who knows that nothing was spent writes the mark anew, with `lost 0` and all else as it is.
 //!
 //! Every key has a time to live, of twice what it takes to have its whole budget back, except for the
 //! mark. A policy that evicts keys before their time forgets what was spent, and nobody can tell: use

@@ -58,6 +58,29 @@ async fn what_is_not_ours_is_reported_and_left_alone() {
 }
 
 #[tokio::test]
+async fn a_mark_that_is_not_ours_is_reported_and_left_alone() {
+    let redis = Redis::start(&[]);
+    let view = View::of(&redis.url());
+    for (make, look) in [
+        (vec!["SET", "tg:epoch", "mine"], vec!["GET", "tg:epoch"]),
+        (vec!["HSET", "tg:epoch", "epoch", "1"], vec!["HGETALL", "tg:epoch"]),
+    ] {
+        redis.cli(&["DEL", "tg:epoch"]);
+        redis.cli(&make);
+        let before = redis.cli(&look);
+        for limit in limits() {
+            let numbered = Exchange::strict(Node { number: 1, incarnation: 1 }, 1);
+            for exchange in [Exchange::once(1), numbered] {
+                let budget = view.budget("api", &limit);
+                let error = view.ask(&budget, "alice", exchange).await.unwrap_err().to_string();
+                assert!(error.contains("tg:epoch is not ours"), "{limit}: {error}");
+            }
+        }
+        assert_eq!(redis.cli(&look), before);
+    }
+}
+
+#[tokio::test]
 async fn numbers_that_make_no_sense_are_reported() {
     let redis = Redis::start(&[]);
     let view = View::of(&redis.url());

@@ -19,8 +19,12 @@
 --   reusable             whether what was used is still lent: permits
 
 -- Terms of lending. Without a hold nothing is lent.
-local hold_s, hold_ns, trip_s, trip_ns, few =
-    tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local hold_s, hold_ns, trip_s, trip_ns, few
+do
+    local words = { string.match(terms, '^(%S+) (%S+) (%S+) (%S+) (%S+)$') }
+    for index = 1, 5 do words[index] = tonumber(words[index]) end
+    hold_s, hold_ns, trip_s, trip_ns, few = unpack(words)
+end
 local is_lent = hold_s >= 0
 -- How many tokens are lent before they come in, at most.
 local AHEAD = floor(few * 2 / 5)

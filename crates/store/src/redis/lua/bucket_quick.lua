@@ -13,7 +13,7 @@ local function answer_from(from)
             span_s, span_g = tonumber(ARGV[place + 3]), tonumber(ARGV[place + 4])
             spends = ARGV[place + 2] ~= '0' and span_s >= 0
         end
-        local value, full, part = FOUND and FOUND[index - 1], 0, 0
+        local value, full, part = FOUND and FOUND[index], 0, 0
         if not FOUND then value = text_of(index) end
         local is_known = value
         if value then

@@ -1,8 +1,7 @@
 -- What questions are about.
 
--- The word that says so, the place of the first question, and the texts of all keys, if they were
--- fetched.
-local asked, first_place, FOUND
+-- After this place the first question begins.
+local first_place = place
 -- The key that is looked at, and those that need the books.
 local current, WAITING = 1, {}
 
@@ -13,7 +12,7 @@ end
 
 -- The text under a key; nothing if it is not there, or something else.
 local function text_of(index)
-    if FOUND then return FOUND[index - 1] end
+    if FOUND then return FOUND[index] end
     local value = try('GET', KEYS[index])
     return type(value) == 'string' and value
 end

@@ -4,8 +4,7 @@
 -- A log lends nothing and remembers nobody.
 
 local limit, window = tonumber(ARGV[LIMIT + 1]), tonumber(ARGV[LIMIT + 2])
--- Every question is its own.
-place = LIMIT + 3
+place = LIMIT + 2
 
 local TITLE = '^log 1 (%d+) (%d+) (%d+)$'
 

@@ -24,34 +24,55 @@ local NOW = clock[1] * MILLION + clock[2]
 --
 -- Who asks tells when everything was lost, as far as they know: `now` if they have seen a mark where
 -- there is none, a moment if the process has lost others, 0 if they know of nothing.
+--
+-- The mark is a text, so that it comes with all others.
+local MARK = '^process (%S+) epoch (%d+) lost (%d+) kept ([01])$'
 local process, known_loss = ARGV[1], ARGV[2]
-local EPOCH, LOST, KEPT
+
+-- What is asked of whom: the same of every key, all of which are different (all); the same of every
+-- key (same); something like it of each (every); or anything of each.
+local asked = ARGV[3]
+
+-- The texts under all keys, if they are fetched at once.
+local FOUND = asked == 'all' and call('MGET', unpack(KEYS))
+
+local EPOCH, LOST, KEPT, EPOCH_TEXT, LOST_TEXT
 do
-    local mark = call('HMGET', KEYS[1], 'epoch', 'process', 'lost', 'kept')
-    if mark[2] == process then
-        EPOCH, LOST, KEPT = tonumber(mark[1]), tonumber(mark[3]), mark[4] == '1'
+    local mark = FOUND and FOUND[1] or try('GET', KEYS[1])
+    local of, kept
+    if mark then
+        local text = type(mark) == 'string' and mark or ''
+        of, EPOCH_TEXT, LOST_TEXT, kept = string.match(text, MARK)
+        if not of then
+            local remedy = ' is not ours: rename it, or use another database'
+            return redis.error_reply('ERR ' .. KEYS[1] .. remedy)
+        end
+    end
+    if of == process then
+        EPOCH, LOST, KEPT = tonumber(EPOCH_TEXT), tonumber(LOST_TEXT), kept == '1'
     else
-        KEPT = mark[1] and true or false
+        KEPT = of and true or false
         LOST = (KEPT or known_loss == 'now') and NOW or tonumber(known_loss)
         -- Another one even if the clock stands still, or runs backwards.
-        EPOCH = max(NOW, (tonumber(mark[1] or 0) or 0) + 1)
-        call('HSET', KEYS[1], 'epoch', EPOCH, 'process', process, 'lost', LOST,
-            'kept', KEPT and 1 or 0)
+        EPOCH = max(NOW, (tonumber(EPOCH_TEXT) or 0) + 1)
+        EPOCH_TEXT, LOST_TEXT = format('%d', EPOCH), format('%d', LOST)
+        call('SET', KEYS[1], format('process %s epoch %s lost %s kept %d', process, EPOCH_TEXT,
+            LOST_TEXT, KEPT and 1 or 0))
     end
 end
 
-local EPOCH_TEXT = format('%d', EPOCH)
-
 -- All answers are one text, a line for each. First stand the time, the memory, and when all before
 -- it was lost.
-local ANSWERS = { format('%d %d %d', NOW, EPOCH, KEPT and 0 or LOST) }
+local ANSWERS =
+    { clock[1] .. ' ' .. clock[2] .. ' ' .. EPOCH_TEXT .. ' ' .. (KEPT and '0' or LOST_TEXT) }
 
--- The time that a key is kept after it was last written, and what its limit reads like.
-local ttl, limit_text = ARGV[3], ARGV[4]
+-- The time that a key is kept after it was last written, what its limit reads like, and the terms of
+-- lending.
+local ttl, limit_text, terms = ARGV[4], ARGV[5], ARGV[6]
 
--- The numbers of the limit begin after these, and the terms of lending; then come the questions. This
--- is the place of the last argument that was read.
-local LIMIT = 9
+-- The numbers of the limit begin after these; then come the questions. This is the place of the last
+-- argument that was read.
+local LIMIT = 6
 local place
 
 -- Answers begin with one of these, or are what was found under the key.
