@@ -20,18 +20,12 @@ pub(crate) struct Batch<'a> {
     /// Where their first lines are.
     lines: [u32; BATCH],
     len: usize,
-    /// How many keys ahead of the one that is decided memory is asked for.
-    ahead: usize,
 }
 
 impl<'a> Batch<'a> {
     #[inline(always)]
     pub(crate) fn new(counter: &'a Counter) -> Self {
-        let ahead = match counter.table.is_far() {
-            true => Self::AHEAD,
-            false => Self::AHEAD_IN_CACHE,
-        };
-        Self { counter, hashes: [KeyHash(0); BATCH], keys: None, lines: [0; BATCH], len: 0, ahead }
+        Self { counter, hashes: [KeyHash(0); BATCH], keys: None, lines: [0; BATCH], len: 0 }
     }
 
     /// Takes the next keys, as many as there are and as fit. `false` if there are none.
@@ -62,7 +56,7 @@ impl<'a> Batch<'a> {
         let mut slots = self.hashes.iter_mut().zip(&mut self.lines);
         // Not in `self`: that would be written to for every key.
         let mut len = 0;
-        for ((hash, line), key) in slots.by_ref().take(self.ahead).zip(keys.by_ref()) {
+        for ((hash, line), key) in slots.by_ref().take(Self::AHEAD).zip(keys.by_ref()) {
             *hash = key.salted(salt);
             *line = places.number(*hash);
             places.prefetch(*line);
@@ -76,11 +70,10 @@ impl<'a> Batch<'a> {
         self.len = len;
     }
 
-    // Measured: more lines at once than the processor can have under way make it wait, fewer leave
-    // memory idle while it decides; and lines that come from the last cache are under way for less
-    // time than those that come from memory.
+    /// How many keys ahead of the one that is decided memory is asked for. Measured: more lines at
+    /// once than the processor can have under way make it wait, fewer leave memory idle while it
+    /// decides.
     const AHEAD: usize = 20;
-    const AHEAD_IN_CACHE: usize = 28;
 
     /// Decides, and appends the answers to `decisions`. The second lines of keys that need one
     /// are loaded while the others are decided.
@@ -136,7 +129,7 @@ impl<'a> Batch<'a> {
         let mut late = Late::default();
         let lines = &self.lines[..self.len.min(BATCH)];
         decisions.extend(hashes.iter().zip(lines).enumerate().map(|(index, (hash, line))| {
-            if let Some(next) = lines.get(index + self.ahead) {
+            if let Some(next) = lines.get(index + Self::AHEAD) {
                 places.prefetch(*next);
             }
             attempt(places.at(*line), Tag::new(hash.0), *hash).unwrap_or_else(|failed| {
