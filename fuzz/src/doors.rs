@@ -1,6 +1,8 @@
 //! What is fuzzed of the doors: each function takes bytes as a client could send them, and panics
 //! if something is not as it should be. The test command runs them as well.
 
+use std::sync::LazyLock;
+
 use tollgate_doors::fuzzing::{
     Assigned, GrpcClient, HttpClient, ProxyClient, Question, QuotaClient, RespClient, heads,
 };
@@ -134,10 +136,12 @@ pub fn grpc(bytes: &[u8]) {
 /// Whatever comes on a connection of HTTP/2, whole frames go out, and the first of them say what we
 /// want.
 pub fn http2(bytes: &[u8]) {
-    let client = GrpcClient::new(RULES).expect("good rules");
+    // To make one takes longer than to talk to it.
+    static CLIENT: LazyLock<GrpcClient> =
+        LazyLock::new(|| GrpcClient::new(RULES).expect("good rules"));
     let greeting = b"\0\0\0\x04\0\0\0\0\0";
     for frames in [bytes.to_vec(), [greeting, bytes].concat()] {
-        let told = client.talk(&frames).expect("a runtime");
+        let told = CLIENT.talk(&frames).expect("a runtime");
         let (mut rest, mut kinds) = (&*told, Vec::new());
         while let Some(head) = rest.first_chunk::<9>() {
             let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
