@@ -12,9 +12,9 @@ use crate::stopwatch::Stopwatch;
 use crate::subject::{Algorithm, Allowance, Governor, Ours, Subject};
 use crate::suite::Session;
 
-/// Measures the worst decision of every round, each with fresh limiters, and takes the median of
-/// the rounds: a shared machine takes the processor away now and then, and this must not decide
-/// the row.
+/// Measures the worst decision of every round, each with fresh limiters, and takes the least of the
+/// rounds: what a limiter does it does in every round, and what the machine does to somebody in the
+/// middle of a decision comes on top, in nearly every second that is measured on a shared one.
 pub(super) fn run(session: &mut Session) -> Result<(), BenchError> {
     let size = session.scale.large;
     let name = format!("{} new u64 keys arrive, worst single decision", count_of(size));
@@ -30,9 +30,17 @@ pub(super) fn run(session: &mut Session) -> Result<(), BenchError> {
         ours.push(worst(Ours::new(Algorithm::TokenBucket, allowance, size)?, &order));
         governor.push(worst(Governor::<u64>::new(allowance)?, &order));
     }
-    let millis = |worst: Vec<Duration>| median(worst.iter().map(|time| time.as_secs_f64() * 1e3));
-    let row = Row::against(name, Unit::Milliseconds, millis(ours), (GOVERNOR, millis(governor)));
-    session.add(row.promising(Reach::Times(5.0)));
+    let millis = |time: Duration| time.as_secs_f64() * 1e3;
+    let least = |worst: &[Duration]| millis(worst.iter().copied().min().unwrap_or_default());
+    let half = |worst: &[Duration]| median(worst.iter().copied().map(millis));
+    let note = format!(
+        "in half of the rounds no more than {:.3} ms, and {:.3} ms with {GOVERNOR}",
+        half(&ours),
+        half(&governor),
+    );
+    let peer = (GOVERNOR, least(&governor));
+    let row = Row::against(name, Unit::Milliseconds, least(&ours), peer);
+    session.add(row.promising(Reach::Times(5.0)).noting(note));
     Ok(())
 }
 
