@@ -9,12 +9,13 @@ use crate::time::{Tick, nanos};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Coming {
     pub(super) tokens: u64,
-    /// When the last of them is in, by the node's clock.
-    all_in: Tick,
+    /// The nanosecond at which the last of them is in, by the node's clock. No tick, because at the
+    /// last one a clock stands still, and nothing comes in.
+    all_in: u64,
 }
 
 impl Coming {
-    pub(super) const NOTHING: Self = Self { tokens: 0, all_in: Tick::ZERO };
+    pub(super) const NOTHING: Self = Self { tokens: 0, all_in: 0 };
 
     /// Of so many tokens the last comes in after that time, from some moment before `now` on. Those that
     /// may be missing still are as many as come in until then: which of them are lent to whom, only
@@ -22,7 +23,8 @@ impl Coming {
     pub(super) fn of(tokens: u64, all_in: Duration, now: Tick, terms: &Terms) -> Self {
         let tokens = tokens.min(terms.tokens_in(all_in));
         // The node's clock may be the faster one.
-        Self { tokens, all_in: now.after(all_in + all_in / Terms::DRIFT) }
+        let wait = nanos(all_in + all_in / Terms::DRIFT);
+        Self { tokens, all_in: now.as_nanos().saturating_add(wait) }
     }
 
     /// Takes out what is in by now.
@@ -30,7 +32,8 @@ impl Coming {
         if self.tokens == 0 {
             return 0;
         }
-        let left = self.tokens.min(terms.tokens_in(self.all_in.since(now)));
+        let wait = Duration::from_nanos(self.all_in.saturating_sub(now.as_nanos()));
+        let left = self.tokens.min(terms.tokens_in(wait));
         let arrived = self.tokens - left;
         self.tokens = left;
         arrived
@@ -39,11 +42,11 @@ impl Coming {
     /// When so many of them are in; `None` if they are fewer.
     pub(super) fn in_at(&self, tokens: u64, terms: &Terms) -> Option<Tick> {
         let behind = nanos(terms.time_for(self.tokens.checked_sub(tokens)?));
-        Some(Tick::from_nanos(self.all_in.as_nanos().saturating_sub(behind)))
+        Some(Tick::from_nanos(self.all_in.saturating_sub(behind)))
     }
 
     /// When all of them are in: at the beginning of time if there are none.
     pub(super) const fn all_in(&self) -> Tick {
-        if self.tokens == 0 { Tick::ZERO } else { self.all_in }
+        if self.tokens == 0 { Tick::ZERO } else { Tick::from_nanos(self.all_in) }
     }
 }

@@ -66,6 +66,21 @@ fn what_is_still_to_come_cannot_be_used() {
     assert!(matches!(node.spend(at(1_020), 1), Spend::Taken(_)));
 }
 
+/// Six years after its beginning a clock stands still. What has not come in by then never does.
+#[test]
+fn at_the_end_of_time_nothing_comes_in_early() {
+    let (lender, mut account) = lender(&Limit::token_bucket("1k/s").unwrap());
+    let mut node = Borrower::new(NODE, lender.terms().unwrap());
+    let before_end = |nanos| Tick::from_nanos(Tick::MAX.as_nanos() - nanos);
+    assert!(lender.exchange(&mut account, at(0), &Exchange::once(1_000)).is_some());
+    assert_eq!(node.spend(before_end(10_000_000), 50), Spend::Ask);
+    let ask = node.exchange(before_end(10_000_000)).unwrap();
+    let grant = lender.exchange(&mut account, at(0), &ask).unwrap();
+    assert_eq!((grant.tokens, grant.all_in), (50, Duration::from_millis(50)));
+    assert!(node.answer(before_end(10_000_000), &grant));
+    assert_eq!(node.tokens(before_end(1)), 8, "in ten milliseconds, or less");
+}
+
 /// A node that never heard of a grant holds all of it all the same, and has to wait for all of it.
 #[test]
 fn what_an_answer_brought_that_was_lost_is_waited_for_too() {
