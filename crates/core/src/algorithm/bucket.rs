@@ -179,9 +179,9 @@ impl Bucket {
         left.min(self.tokens.saturating_sub(lent))
     }
 
-    /// Spends tokens that are left, or come in next.
+    /// Spends tokens that are left, or come in next: no more than the bucket holds.
     pub(crate) fn overdraw(&self, word: Word, now: Tick, tokens: u64) -> Word {
-        match tokens.min(self.tokens * 2) {
+        match tokens.min(self.tokens) {
             0 => word,
             tokens => self.pack(self.unpack(word).max(self.grains(now)) + tokens * self.interval),
         }
@@ -213,9 +213,11 @@ impl Bucket {
         Plan::Bucket { per_nano, interval, tokens }
     }
 
-    /// The word of a bucket that is full at so many nanoseconds and grains; `None` if none can be.
+    /// The word of a bucket that is full at so many nanoseconds and grains; `None` if none can be. An
+    /// empty one that lends ahead, or waits for leases to end, is full at most half a minute after its
+    /// span. Up to a quarter of the longest more, what is spent and lent next is a word as well.
     pub(crate) const fn word_of(&self, nanos: u64, part: u64) -> Option<Word> {
-        let last = Tick::MAX.as_nanos() + 2 * Self::MAX_SPAN;
+        let last = Tick::MAX.as_nanos() + Self::MAX_SPAN + Self::MAX_SPAN / 4;
         if nanos > last || part >= self.per_nano {
             return None;
         }

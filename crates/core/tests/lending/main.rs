@@ -11,6 +11,7 @@
 
 mod ahead;
 mod memory;
+mod records;
 mod repeats;
 mod shares;
 mod undo;
