@@ -52,7 +52,8 @@ pub struct Exchange {
     /// One more than in this node's last exchange about the key, except if it is that one again. 0
     /// for one that is never sent again: see [`once`](Self::once).
     pub sequence: u64,
-    /// The lease that `used` and `returned` are about; `None` before the first.
+    /// The lease that `used` and `returned` are about; `None` before the first, and after one that the
+    /// node has let go.
     pub lease: Option<LeaseId>,
     /// What of the lease was used since it began. Means nothing for permits, which stay lent.
     pub used: u64,

@@ -178,6 +178,9 @@ impl Borrower {
         };
         let said = grant.decision;
         self.seen = Some(Decision::allow(said.limit(), said.remaining(), said.reset_after()));
+        if self.is_long() && is_same && grant.tokens == 0 {
+            (self.lease, self.used, self.returned, self.told) = (None, 0, 0, 0);
+        }
         self.advance(now);
         true
     }
@@ -198,17 +201,25 @@ impl Borrower {
         self.all_tokens() < self.low() && self.latest < self.last_spend.after(self.demand.idle())
     }
 
+    /// Whether so much was used or returned since the lease began that it is let go, and another
+    /// begins: a store may count in numbers that are exact up to some size only.
+    const fn is_long(&self) -> bool {
+        !self.terms.is_reusable() && self.used.saturating_add(self.returned) >= MOST_TOLD
+    }
+
     fn send(&mut self, now: Tick, cost: u64) -> Exchange {
-        let unmet = self.unmet();
-        if now >= self.idle_from() && unmet == 0 {
+        let (unmet, is_long) = (self.unmet(), self.is_long());
+        if now >= self.idle_from() && unmet == 0 || is_long {
             self.give_back();
         }
         let is_busy = now < self.last_spend.after(self.demand.idle());
         let is_wanted = unmet > 0 || cost > 0 || is_busy;
         self.demand.begin_anew(now, is_wanted);
         let (target, held) = (self.demand.target(), self.all_tokens());
-        let want = target.max(unmet).saturating_sub(held);
-        let least = unmet.saturating_sub(held);
+        let (want, least) = match is_long {
+            true => (0, 0),
+            false => (target.max(unmet).saturating_sub(held), unmet.saturating_sub(held)),
+        };
         // Permits in use that no lease covers, because the store has forgotten.
         let uncovered = match self.terms.is_reusable() {
             true => self.used.saturating_sub(self.permits),
@@ -256,6 +267,9 @@ impl Borrower {
         }
     }
 }
+
+/// No sum that is told is larger than this and the most that a limit can have, together.
+const MOST_TOLD: u64 = 1 << 48;
 
 /// The pause after a grant that was less than was wanted, where there is more.
 const SHORT_PAUSE: Duration = Duration::from_millis(25);

@@ -10,6 +10,7 @@
 )]
 
 mod ahead;
+mod long;
 mod memory;
 mod records;
 mod repeats;

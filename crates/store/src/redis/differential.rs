@@ -12,8 +12,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use redis::{Connection, Script, Value};
-use tollgate_core::lease::{Account, Exchange, Grant, LeaseId, Lender, Node, Undo};
-use tollgate_core::{Limit, Log, Wall};
+use tollgate_core::lease::{
+    Account, Borrower, Exchange, Grant, LeaseId, Lender, Node, Spend, Undo,
+};
+use tollgate_core::{Limit, Log, Tick, Wall};
 
 use super::answer::{self, Answer, Answers, Line, Reply};
 use super::form::Loss;
@@ -381,6 +383,32 @@ fn long_logs_agree() {
         pair.now += pause;
         pair.ask(Exchange::once(400), 0);
         pair.ask(Exchange::once(400), 0);
+    }
+}
+
+/// More is used of a lease in the long run than can be told in one sum.
+#[test]
+fn agrees_on_a_lease_that_goes_on_and_on() {
+    const BURST: u64 = 1_000_000_000_000_000;
+    let limit = Limit::token_bucket("1M/ms burst 1000000000000000").unwrap();
+    let mut pair = Pair::new(budget(&limit), NOW, None);
+    let node = Node { number: 1, incarnation: 1 };
+    let mut borrower = Borrower::new(node, pair.budget.terms().unwrap());
+    let mut passed = 0;
+    while passed < (1 << 50) + BURST / 50 {
+        pair.now += 14_000_000;
+        let nanos = (pair.now - NOW) * 1_000;
+        let now = Tick::from_nanos(nanos);
+        let cost = borrower.tokens(now).max(1);
+        if let Spend::Taken(_) = borrower.spend(now, cost) {
+            passed += cost;
+        }
+        assert!(passed <= BURST + nanos, "{passed} in {nanos} ns");
+        borrower.spend(now, BURST / 50);
+        if let Some(exchange) = borrower.exchange(now) {
+            let grant = pair.ask(exchange, 0).unwrap();
+            assert!(borrower.answer(now, &grant));
+        }
     }
 }
 

@@ -155,8 +155,12 @@ fn write_exchange(command: &mut Cmd, exchange: &Exchange) {
         Some(lease) => command.arg(lease.epoch.min(EXACT)).arg(lease.began.min(EXACT)),
         None => command.arg(-1).arg(-1),
     };
-    for sum in [exchange.used, exchange.returned, exchange.want, exchange.least] {
-        command.arg(clamped(sum));
+    // Sums since the lease began can be more than there ever is at once.
+    for sum in [exchange.used, exchange.returned] {
+        command.arg(sum.min(EXACT - 1));
+    }
+    for count in [exchange.want, exchange.least] {
+        command.arg(clamped(count));
     }
 }
 

@@ -248,9 +248,11 @@ local function hold_of(account, budget)
 end
 
 -- Takes note of what a node has used and returned, as far as it holds so much. A lease that is over
--- makes room for a new one.
+-- makes room for a new one, and so does one of which nothing is held by a node that knows of none: it
+-- has let it go.
 local function settle(account, budget, lease, ask)
-    if lease[OVER] == 1 then
+    if lease[OVER] == 1 or (ask.lease_epoch < 0 and out(lease) == 0) then
+        account.hungry = account.hungry - lease[HUNGRY]
         for index = GRANTED, HUNGRY do lease[index] = 0 end
         lease[BEGAN] = ask.sequence
     end
