@@ -30,6 +30,7 @@ mod fetch;
 mod glance;
 mod health;
 mod limit;
+mod permit;
 mod planned;
 mod spend;
 mod steward;
@@ -39,8 +40,9 @@ pub use fetch::Wait;
 pub(crate) use glance::Glance;
 pub use health::{Health, SharingStats};
 pub(crate) use limit::SharedLimit;
+pub(crate) use permit::LentPermit;
 pub(crate) use planned::Lacks;
-pub(crate) use spend::{Asking, Back, Lack, LaterBack, Lent, LentPermit, Purpose, Shared};
+pub(crate) use spend::{Asking, Back, Lack, LaterBack, Lent, Purpose, Shared};
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
