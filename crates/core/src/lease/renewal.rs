@@ -101,6 +101,20 @@ impl Borrower {
         Some(self.send(now, cost))
     }
 
+    /// Whether an answer is awaited, which may bring something.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Tick, lease::{Borrower, Node, Terms}};
+    /// let terms = Terms::of_permits(Duration::from_millis(5));
+    /// let mut borrower = Borrower::new(Node { number: 1, incarnation: 1 }, terms);
+    /// assert!(!borrower.is_waiting());
+    /// assert!(borrower.ask(Tick::ZERO, 1).is_some() && borrower.is_waiting());
+    /// ```
+    pub const fn is_waiting(&self) -> bool {
+        self.pending.is_some()
+    }
+
     /// Nobody waits any more for what the store decides in the exchange of this number: it is not sent
     /// again. The next one tells all that it told, and learns what it brought, if it got there.
     ///

@@ -8,7 +8,7 @@ use tokio::sync::futures::OwnedNotified;
 use tokio::time::timeout;
 use tollgate_core::Tick;
 use tollgate_core::lease::{Borrower, Exchange, Grant, Node, Spend};
-use tollgate_local::{Lent, Place};
+use tollgate_local::{ByHash, Lent, Place};
 use tollgate_store::{Ask, Store as _, StoreError};
 
 use crate::sharing::breaker::Change;
@@ -129,8 +129,13 @@ impl Sharing {
             let asks: Vec<Ask> = questions.iter().map(|question| question.ask.clone()).collect();
             let answers = self.exchange(&asks, since).await;
             let now = self.now();
+            let lent = self.on_their_way(&questions, &answers, now);
             for (question, answer) in questions.into_iter().zip(answers) {
                 self.answered(question, answer, now);
+            }
+            for answered in lent {
+                // If it does not come in time, what the store said is all there is to say.
+                let _ = timeout(self.time_left(since), answered).await;
             }
         }
         for (lack, answered) in others {
@@ -138,6 +143,32 @@ impl Sharing {
                 self.fail(lack);
             }
         }
+    }
+
+    /// Answers to borrowers of keys for which the store has just denied something. What is not left in
+    /// it may be on its way here.
+    fn on_their_way(
+        &self,
+        questions: &[Question],
+        answers: &[Result<Grant, StoreError>],
+        now: Tick,
+    ) -> Vec<OwnedNotified> {
+        let mut owners = ByHash::default();
+        let both = questions.iter().zip(answers);
+        let denied = both.filter(|(question, answer)| {
+            let is_denied = |grant: &Grant| !grant.decision.is_allowed();
+            question.place.is_none() && answer.as_ref().is_ok_and(is_denied)
+        });
+        let each = denied.filter_map(|(Question { lack, .. }, _)| {
+            let owner = lack.about.owner;
+            if lack.about.limit.is_strict || owners.insert(owner, ()).is_some() {
+                return None;
+            }
+            let mut lent = self.purses.known(owner, now)?;
+            let is_waiting = lent.borrower().is_waiting();
+            is_waiting.then(|| Arc::clone(&lent.beside().answered).notified_owned())
+        });
+        each.collect()
     }
 
     /// How much longer somebody waits who has waited since then.
@@ -340,7 +371,7 @@ impl Sharing {
         self.tell(lack.about, lack.cost, Said::Failed, self.now());
     }
 
-    fn tell(&self, about: About, cost: u64, said: Said, now: Tick) {
+    pub(super) fn tell(&self, about: About, cost: u64, said: Said, now: Tick) {
         let (owner, until) = (about.owner, now.after(KEPT));
         if let Err(told) = self.told.put(owner, Told { cost, said, about, until }) {
             self.undo(told.about, told.cost, &told.said);
@@ -355,7 +386,7 @@ impl About {
 }
 
 impl Loan {
-    fn new(about: About, node: Node) -> Self {
+    pub(super) fn new(about: About, node: Node) -> Self {
         Self { about, node, noted: 0, asked: Tick::ZERO, answered: Arc::default() }
     }
 }

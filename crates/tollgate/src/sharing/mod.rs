@@ -34,6 +34,8 @@ mod permit;
 mod planned;
 mod spend;
 mod steward;
+#[cfg(test)]
+mod tests;
 mod told;
 
 pub use fetch::Wait;

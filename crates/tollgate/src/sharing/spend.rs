@@ -310,10 +310,21 @@ impl Sharing {
         has || self.breaker.is_open()
     }
 
-    /// Whether so much is lent.
+    /// Whether so much is lent. Where none is found the borrower is asked: somebody may have the purse
+    /// in his hands, or something has come in.
     fn is_here(&self, shared: &Shared<'_>, now: Tick) -> bool {
-        let look = || self.purses.look(shared.owner, now, shared.cost);
-        !shared.limit.is_strict && matches!(look(), Taken::Spent { .. })
+        let Shared { limit, owner, cost, .. } = *shared;
+        if limit.is_strict {
+            return false;
+        }
+        match self.purses.look(owner, now, cost) {
+            Taken::Spent { .. } => true,
+            Taken::Unknown => false,
+            Taken::Short(_) | Taken::Locked(_) => {
+                let known = self.purses.known(owner, now);
+                known.is_some_and(|mut lent| lent.borrower().tokens(now) >= cost)
+            }
+        }
     }
 
     /// Whether so many permits are here, or there are none in the store either.

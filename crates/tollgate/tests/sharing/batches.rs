@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use tollgate::Request;
+use tollgate::{Request, SharingConfig};
 
-use crate::{Fleet, root, run};
+use crate::{Fleet, root, run, settle};
 
 /// A key that comes often, and to which some of 6000 is lent.
 async fn busy(rules: &str) -> Fleet {
@@ -122,6 +122,40 @@ fn a_batch_does_not_count_on_what_others_can_take_while_it_waits() {
         let mut passed = 0;
         engine.decide_batch(&requests, |_, ruling| passed += usize::from(ruling.is_allowed()));
         assert_eq!(passed, 1_000);
+    });
+}
+
+/// The store has lent the last of it to this node, and the answer is on its way when the store denies
+/// a request that asks once more.
+#[test]
+fn who_is_denied_gets_what_is_on_its_way() {
+    run(async {
+        let patient = SharingConfig { timeout: Duration::from_mins(1), ..Default::default() };
+        let fleet = Fleet::with(2, "rules: [{ name: a, key: [], limit: 6000/min }]", &patient);
+        for _ in 0..100 {
+            assert!(fleet.passes(0, &root()).await);
+            fleet.pass(Duration::from_millis(1)).await;
+        }
+        let (engine, request) = (&fleet.nodes[0], root());
+        fleet.shop.is_slow.store(true, Ordering::Relaxed);
+        while engine.try_decide(&request).is_ok() {}
+        settle().await;
+        fleet.shop.is_slow.store(false, Ordering::Relaxed);
+        let rest = fleet.left(1, "a", &request).await;
+        assert!(fleet.passes(1, &request.cost(rest)).await);
+        assert!(!fleet.passes(1, &request).await, "nothing is left in the store");
+
+        let since = engine.try_decide(&request).expect_err("nothing is here").since();
+        let wait = engine.try_decide_again(&request, since).expect_err("still nothing");
+        let decided = async {
+            wait.fetch().await;
+            engine.decide(&request).is_allowed()
+        };
+        let handed_over = async {
+            settle().await;
+            fleet.shop.handed_over.notify_one();
+        };
+        assert!(tokio::join!(decided, handed_over).0);
     });
 }
 

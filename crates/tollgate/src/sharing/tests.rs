@@ -1,0 +1,61 @@
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use tollgate_core::lease::{Borrower, Exchange};
+use tollgate_core::{Decision, Limit, Retry};
+use tollgate_local::{Counters, Key, ManualClock, Table};
+use tollgate_rules::RuleSet;
+use tollgate_store::MemoryStore;
+
+use super::told::Said;
+use super::*;
+
+const LIMIT: &str = "100/s";
+
+fn limit_of(sharing: &Sharing) -> Arc<SharedLimit> {
+    let rules = RuleSet::parse("rules: [{ name: a, key: [], limit: 100/s }]").unwrap();
+    let (limit, seed) = (Limit::token_bucket(LIMIT).unwrap(), Seed::new(7));
+    let table = Arc::new(Table::with_keys(100).unwrap());
+    let own = Arc::new(Counters::new(&table, &limit, sharing.clock.anchor(), seed.salt(0)));
+    SharedLimit::new(sharing, "", &rules.rules()[0], &limit, &own, (&seed, seed.salt(1))).into()
+}
+
+/// The steward looks after a purse just when the store has denied a request for which there is enough
+/// in it.
+#[tokio::test]
+async fn who_is_denied_waits_for_whoever_has_the_purse_in_his_hands() {
+    let clock = ManualClock::new();
+    clock.advance(Duration::from_secs(400 * 86_400));
+    let store = MemoryStore::new(clock.clone(), 100);
+    let sharing = Sharing::begin(store, SharingConfig::default(), clock.clone()).unwrap();
+    let (limit, now) = (limit_of(&sharing), sharing.now());
+    let key = "alice".hash(&Seed::new(7));
+    let shared = Shared { limit: &limit, owner: limit.owner(key), key, cost: 1 };
+    let about = shared.about(Arc::from(*b"alice"));
+
+    let (node, terms) = (sharing.newborn(), limit.budget.terms().unwrap());
+    let new = || (Borrower::new(node, terms), Loan::new(about.clone(), node));
+    let open = || sharing.purses.open(shared.owner, now, new).unwrap();
+    let ask = Exchange { want: 5, ..open().borrower().ask(now, 0).unwrap() };
+    let grant = sharing.store.exchange(&[about.ask(ask)]).await.remove(0).unwrap();
+    let mut lent = open();
+    assert!(lent.borrower().answer(now, &grant));
+    assert_eq!(lent.borrower().tokens(now), 5);
+
+    let denial = Decision::deny(100, 0, Duration::ZERO, Retry::After(Duration::ZERO));
+    sharing.tell(about.clone(), 1, Said::Decided(denial, Some(sharing.wall())), now);
+    let (says, said) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let name = || Arc::clone(&about.name);
+            let spent = sharing.spend(&shared, now, Asking::Now, &clock, name);
+            says.send(spent.unwrap().0.is_allowed()).unwrap();
+        });
+        // Whoever does not wait has said something by then.
+        let in_haste = said.recv_timeout(Duration::from_millis(100));
+        assert!(in_haste.is_err(), "{in_haste:?}");
+        drop(lent);
+        assert!(said.recv().unwrap());
+    });
+}
