@@ -346,12 +346,13 @@ impl Sharing {
         match back {
             Back::Nothing => {}
             Back::Purse(place, filling) => self.purses.put_back(place, filling, cost),
-            Back::Told(told) => {
-                // Whoever comes next takes it, or it is undone in the store.
-                if let Err(told) = self.told.put(owner, *told) {
-                    self.undo(told.about, told.cost, &told.said);
-                }
+            // It is undone in the store, and as soon as can be: that takes off what time has given back
+            // since. Others who ask get answers of their own, and would leave it lying here.
+            Back::Told(told) if told.said.spent_at().is_some() => {
+                self.undo(told.about, told.cost, &told.said);
             }
+            // It was lent, and whoever comes next takes it.
+            Back::Told(told) => _ = self.told.put(owner, *told),
             Back::Own(at) => {
                 if let Some(own) = &limit.own {
                     own.undo(key, limit.cost_here(cost), at, clock);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate::Request;
 
-use crate::{Fleet, root, run};
+use crate::{Fleet, root, run, settle};
 
 #[test]
 fn what_a_local_rule_denies_spends_nothing_of_a_shared_one() {
@@ -41,6 +41,27 @@ fn what_one_shared_rule_denies_spends_nothing_of_the_other() {
             fleet.pass(Duration::from_millis(100)).await;
         }
         assert_eq!(fleet.left(0, "lent", &root()).await, 6_000);
+    });
+}
+
+/// What the store spent for requests that another rule denies is undone there: neither lost for others,
+/// nor there for them on top of what has come in since.
+#[test]
+fn what_another_rule_denies_is_there_for_others_at_once() {
+    run(async {
+        let rules = "rules:
+  - { name: rate, key: [], limit: 100/s, consistency: strict }
+  - { name: never, match: { path: /no }, key: [], limit: 1/h, consistency: local }";
+        let fleet = Fleet::new(1, rules);
+        let no = Request::new("GET", "/no");
+        assert_eq!(fleet.passing_at_once(0, &[no; 100]).await, 1);
+        settle().await;
+        fleet.pass(Duration::from_millis(200)).await;
+        let mut passed = 0;
+        for _ in 0..3 {
+            passed += fleet.passing_at_once(0, &[root(); 200]).await;
+        }
+        assert_eq!(passed, 100, "of a burst of a hundred, at one moment");
     });
 }
 
