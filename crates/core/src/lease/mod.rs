@@ -21,10 +21,13 @@
 //! A. A lease that ends takes from A what nobody used. So A is a bucket like any other: never above
 //! the burst, never below nothing.
 //!
-//! Tokens of a bucket are lent before they come in, so S can be below nothing. Time pays
-//! them in the order in which they were lent, and a node that holds some waits for as long as if all
-//! of its own came last. So of all that nodes may use at a moment, none is still to come: whatever is
-//! returned in between, what is lent later waits until as many are in as all others hold.
+//! Tokens of a bucket are lent before they come in, so S can be below nothing, until some moment T if
+//! no more is lent. That A is not below nothing is up to the nodes then: at every moment t before T,
+//! what they hold and may not use has to be as much as comes in from t to T, or more. A node that is
+//! answered is told T, and takes its tokens for the last that come in. What is lent makes T later by as
+//! much, and whoever gets it waits for it. What is returned makes T earlier by as much as is kept back
+//! no more. A node that is not answered uses no more than before, and of what it was lent nothing. And
+//! a lease lasts longer than what is lent ahead takes to come in: when it ends, it keeps nothing back.
 //!
 //! * A bucket stops refilling at `burst - O`. A lease that ends counts as used.
 //! * A window has spent what it has lent, and a lease ends with its window at the latest.
