@@ -30,7 +30,7 @@ impl Server {
         command.arg("serve").arg("--rules").arg(&file).env("NO_COLOR", "1");
         for door in DOORS {
             // A flag of the test wins.
-            if !flags.iter().any(|flag| flag.starts_with(door)) {
+            if !flags.contains(&door) {
                 command.args([door, "127.0.0.1:0"]);
             }
         }
