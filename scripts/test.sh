@@ -150,13 +150,15 @@ step_features() {
 # A folder of its own: `--cfg loom` changes every crate, and would throw away all that is built.
 step_loom() {
     RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3 CARGO_TARGET_DIR="$target/loom" \
-        cargo test --locked --release -p tollgate-local --test 'loom*'
+        cargo test --locked --profile brief -p tollgate-local --test 'loom*'
 }
 
+# The runner is built quickly, because nobody reads its figures. The server that it asks is that of
+# a release, which is needed for the package anyway.
 step_bench() {
     local suite lines
     for suite in local rules doors store; do
-        lines="$(cargo run --locked --release -p tollgate-bench -- "$suite" --quick --json)"
+        lines="$(cargo run --locked --profile brief -p tollgate-bench -- "$suite" --quick --json)"
         repository_tool json-lines <<<"$lines"
     done
     cargo run --locked --release -p tollgate-cli -- bench --quick
@@ -188,12 +190,14 @@ step_advisories() {
     cargo deny --locked check advisories
 }
 
-# install_cargo NAME VERSION: the command `cargo NAME`.
+# install_cargo NAME VERSION: the command `cargo NAME`. It runs for seconds, so it is not optimized,
+# which would take minutes.
 install_cargo() {
     local name="$1" version="$2"
     PATH="$(realpath -m "$target")/tools/bin:$PATH"
     if ! command -v "cargo-$name" >/dev/null; then
-        cargo install --locked --root "$target/tools" --version "$version" "cargo-$name"
+        CARGO_PROFILE_DEV_DEBUG=0 cargo install --debug --locked --root "$target/tools" \
+            --version "$version" "cargo-$name"
     fi
     cargo "$name" --version
 }

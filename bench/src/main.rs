@@ -13,6 +13,7 @@
 #![deny(unsafe_code)]
 
 mod arguments;
+mod built;
 mod error;
 mod footprint;
 mod keys;
@@ -31,6 +32,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use arguments::{Arguments, Options, Suite};
+use built::Built;
 use error::BenchError;
 use measure::Keys;
 use progress::Progress;
@@ -60,7 +62,8 @@ fn measure_and_tell(
     if options.cold_keys {
         scale.effort.keys = Keys::InMemory;
     }
-    let provenance = Provenance::gather(std::env::args().skip(1), options.quick);
+    let arguments = std::env::args().skip(1);
+    let provenance = Provenance::gather(arguments, options.quick, &Built::here()?);
     let mut session = Session::new(scale, options.only.clone(), Progress::new());
     run(&mut session)?;
     session.progress.finish();

@@ -6,6 +6,7 @@ use std::fs;
 use std::process::Command;
 use std::thread;
 
+use crate::built::Built;
 use crate::stopwatch;
 
 /// The circumstances of a run.
@@ -17,6 +18,8 @@ pub(crate) struct Provenance {
     command: String,
     compiler: &'static str,
     quick: bool,
+    /// Whether the runner is as fast as it can be.
+    release: bool,
     /// What others did on the machine in the minute before the run, in busy cores.
     load: Option<f64>,
 }
@@ -24,15 +27,24 @@ pub(crate) struct Provenance {
 impl Provenance {
     /// Asks the system about itself, before anything is measured. `arguments` are those the runner
     /// was started with.
-    pub(crate) fn gather(arguments: impl IntoIterator<Item = String>, quick: bool) -> Self {
+    pub(crate) fn gather(
+        arguments: impl IntoIterator<Item = String>,
+        quick: bool,
+        built: &Built,
+    ) -> Self {
         let arguments: Vec<String> = arguments.into_iter().map(quoted).collect();
         Self {
             machine: machine(),
             date: stopwatch::today(),
             commit: commit(),
-            command: format!("cargo run --release -p tollgate-bench -- {}", arguments.join(" ")),
+            command: format!(
+                "cargo run {} -p tollgate-bench -- {}",
+                built.flag(),
+                arguments.join(" ")
+            ),
             compiler: env!("BENCH_RUSTC"),
             quick,
+            release: built.is_release(),
             load: load(),
         }
     }
@@ -42,6 +54,9 @@ impl Provenance {
         let mut caveats = Vec::new();
         if self.quick {
             caveats.push(QUICK.to_owned());
+        }
+        if !self.release {
+            caveats.push(NO_RELEASE.to_owned());
         }
         if let Some(load) = self.load.filter(|load| *load > BUSY) {
             caveats.push(format!(
@@ -80,6 +95,7 @@ impl Provenance {
             command: "cargo run".to_owned(),
             compiler: "rustc 1.95.0",
             quick: false,
+            release: true,
             load: None,
         }
     }
@@ -101,6 +117,8 @@ fn quoted(argument: String) -> String {
 const BUSY: f64 = 0.5;
 
 const QUICK: &str = "Quick run: fewer keys, fewer and shorter rounds. Its figures are indicative.";
+
+const NO_RELEASE: &str = "Not built with `--release`: its figures say nothing about speed.";
 
 fn machine() -> String {
     let model = proc_value("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown CPU".into());
@@ -142,5 +160,13 @@ mod tests {
         assert!(busy.markdown().contains("load of 1.7"));
         let idle = Provenance { load: Some(0.1), ..Provenance::example() };
         assert!(!idle.to_string().contains("load"));
+    }
+
+    #[test]
+    fn a_runner_that_was_built_quickly_says_so() {
+        let brief = Provenance { release: false, ..Provenance::example() };
+        assert!(brief.to_string().contains("nothing about speed"));
+        assert!(brief.markdown().contains("nothing about speed"));
+        assert!(!Provenance::example().to_string().contains("nothing about speed"));
     }
 }

