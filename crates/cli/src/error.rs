@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use tollgate_doors::LoadError;
 use tollgate_rules::{ImportError, Report, RequestLineError, Source};
 
 use crate::admin::AdminError;
@@ -87,7 +88,7 @@ pub(crate) enum Error {
     #[error("{error}")]
     Load {
         #[source]
-        error: tollgate_doors::LoadError,
+        error: LoadError,
     },
     /// A door cannot be opened; nothing is served.
     #[error("{0}")]
@@ -117,7 +118,7 @@ impl Error {
     pub(crate) fn ending(&self) -> Ending {
         match self {
             Self::Rules { .. }
-            | Self::Load { error: tollgate_doors::LoadError::Rules { .. } }
+            | Self::Load { error: LoadError::Rules { .. } }
             | Self::Import { error: ImportError::Unreadable { .. } | ImportError::Empty, .. } => {
                 Ending::Findings
             }
@@ -190,9 +191,7 @@ impl Error {
         match self {
             Self::Rules { report, .. }
             | Self::Import { error: ImportError::Unreadable { report, .. }, .. }
-            | Self::Load { error: tollgate_doors::LoadError::Rules { report, .. } } => {
-                report.left_out()
-            }
+            | Self::Load { error: LoadError::Rules { report, .. } } => report.left_out(),
             _ => 0,
         }
     }
@@ -229,7 +228,9 @@ impl Error {
             Self::Import { file, error } => {
                 format!("tollgate: {file}: {error}\nhelp: {}\n", import_remedy(error))
             }
-            Self::Load { error } => format!("{}\n", error.to_text().trim_end()),
+            Self::Load { error: error @ LoadError::Rules { .. } } => {
+                format!("{}\n", error.to_text().trim_end())
+            }
             Self::Start(_) => {
                 format!("tollgate: {self}\nhelp: give the door another address, or `off`\n")
             }

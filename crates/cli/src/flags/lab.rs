@@ -45,7 +45,7 @@ pub(crate) struct Lending {
     pub(crate) seed: Option<u64>,
 
     /// How many run at once [default: one per core]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_parser = super::threads)]
     pub(crate) threads: Option<u16>,
 
     /// How many events before a failure to print

@@ -166,7 +166,7 @@ pub(crate) struct Bench {
     pub(crate) keys: Vec<u64>,
 
     /// How many threads decide at once, several with commas [default: 1 and one per core]
-    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_delimiter = ',', value_parser = threads)]
     pub(crate) threads: Vec<u16>,
 
     /// The limit of every key
@@ -219,10 +219,19 @@ fn times(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A number of threads, from 1 to 1024.
+fn threads(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(threads @ 1..=1024) => Ok(threads),
+        _ => Err("write a whole number from 1 to 1024".into()),
+    }
+}
+
 const EXIT_CODES: &str = "\
 Exit codes: 0 all is well; 1 rules are wrong or differ, tests failed, requests
-were denied, a store has a problem or a promise was broken; 2 the command line is wrong, a file cannot
-be read or written, or a server cannot be reached or refuses.
+were denied, a store has a problem or a promise was broken; 2 the command line
+is wrong, a file cannot be read or written, or a server cannot be reached or
+refuses.
 Colours are for terminals, and off if NO_COLOR is set.";
 
 const REQUESTS: &str = "\

@@ -74,10 +74,10 @@ pub(crate) struct Serve {
     pub(crate) keys: Option<u64>,
 
     /// How many threads serve connections [default: one less than cores]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_parser = super::threads)]
     pub(crate) threads: Option<u16>,
 
-    /// How lines of the log are written [default: text]
+    /// How lines of the log are written: text or json [default: text]
     #[arg(long, value_name = "FORMAT", value_parser = log_format)]
     pub(crate) log_format: Option<LogFormat>,
 

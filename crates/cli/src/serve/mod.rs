@@ -85,8 +85,9 @@ pub(crate) fn init(flags: &Init) -> Result<Ending, Error> {
     files::create(&flags.file, STARTER, flags.force)?;
     let file = &flags.file;
     print::text(&format!(
-        "{file} is written. What it means:  tollgate rules check {file}\n\
-         Serve it:                 tollgate serve --rules {file}\n"
+        "{file} is written.\n\
+         What it means:  tollgate rules check {file}\n\
+         Serve it:       tollgate serve --rules {file}\n"
     ))?;
     Ok(Ending::Good)
 }

@@ -22,6 +22,7 @@ mod rules_fmt;
 mod rules_import;
 mod rules_schema;
 mod rules_test;
+mod starting;
 
 use std::io::Write as _;
 use std::path::PathBuf;
