@@ -55,13 +55,11 @@ impl Tree {
     fn read_folder(&mut self, folder: &Path) -> io::Result<()> {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
-            if path.is_symlink() {
+            if path.is_symlink() || is_foreign(&path) {
                 continue;
             }
             if path.is_dir() {
-                if !is_foreign(&path) {
-                    self.read_folder(&path)?;
-                }
+                self.read_folder(&path)?;
             } else if let Some(text) = read_text(&path)? {
                 let path = path.strip_prefix(&self.root).unwrap_or(&path);
                 let path = path.to_string_lossy().replace('\\', "/");
@@ -92,11 +90,12 @@ pub fn repository() -> PathBuf {
     here.parent().map_or_else(|| here.clone(), Path::to_owned)
 }
 
-fn is_foreign(folder: &Path) -> bool {
-    // Cargo only tags a folder that it created itself, so the usual one goes by its name as well.
-    folder.ends_with(".git")
-        || folder.join("CACHEDIR.TAG").exists()
-        || folder == repository().join("target")
+fn is_foreign(path: &Path) -> bool {
+    // In a worktree of git, it is a file. Cargo only tags a folder that it created itself, so the
+    // usual one goes by its name as well.
+    path.ends_with(".git")
+        || path.join("CACHEDIR.TAG").exists()
+        || path == repository().join("target")
 }
 
 fn read_text(path: &Path) -> io::Result<Option<String>> {
@@ -120,6 +119,7 @@ mod tests {
         assert!(paths.contains(&"tests/src/tree.rs"), "{paths:?}");
         assert!(!paths.iter().any(|path| path.starts_with("target/")), "{paths:?}");
         assert!(!paths.iter().any(|path| path.starts_with(".git/")), "{paths:?}");
+        assert!(!paths.contains(&".git"), "{paths:?}");
     }
 
     #[test]
