@@ -23,7 +23,7 @@ fn passing_in_a_body(fleet: &Fleet, user: &str, count: usize) -> usize {
 #[test]
 fn nobody_is_denied_what_the_store_has() {
     let redis = Redis::start(&[]);
-    let fleet = Fleet::start(1, &redis.url(), RULES);
+    let fleet = Fleet::patient("1", 1, &redis.url(), RULES);
     let address = fleet.nodes[0].address("http");
     // Something is lent, and less than what comes at once.
     for _ in 0..50 {
@@ -45,7 +45,7 @@ fn nobody_is_denied_what_the_store_has() {
 fn those_who_look_at_once_hear_what_the_store_has() {
     let redis = Redis::start(&[]);
     let rules = "rules: [{ name: daily, key: [user], limit: 9/day, on_store_failure: deny }]";
-    let fleet = Fleet::start(2, &redis.url(), rules);
+    let fleet = Fleet::patient("1", 2, &redis.url(), rules);
     for _ in 0..4 {
         assert_eq!(check(fleet.nodes[0].address("http"), r#"{"path":"/","user":"ann"}"#), 200);
     }

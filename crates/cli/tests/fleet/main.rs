@@ -24,9 +24,12 @@ mod strict;
 #[allow(dead_code, unused_imports, reason = "this test program uses a part of it")]
 mod support;
 
+use std::fs;
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use tempfile::NamedTempFile;
 
 use crate::support::{Server, until};
 
@@ -39,20 +42,23 @@ struct Fleet {
 
 impl Fleet {
     fn start(count: usize, store: &str, rules: &str) -> Self {
-        Self::with_threads("1", count, store, rules)
+        Self::with(count, rules, &["--store", store, "--threads", "1"])
     }
 
-    fn with_threads(threads: &str, count: usize, store: &str, rules: &str) -> Self {
+    /// The same with nodes that wait for the store for as long as it takes: on a busy machine it would
+    /// be taken for one that is gone, and each node would let its own share pass.
+    fn patient(threads: &str, count: usize, store: &str, rules: &str) -> Self {
+        let config = NamedTempFile::new().unwrap();
+        fs::write(&config, format!("[store]\nurl = '{store}'\ntimeout = '10s'\n")).unwrap();
+        let config = config.path().to_str().unwrap();
+        Self::with(count, rules, &["--config", config, "--threads", threads])
+    }
+
+    fn with(count: usize, rules: &str, flags: &[&str]) -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let flags = [
-            "--store",
-            store,
-            "--threads",
-            threads,
-            "--log-level",
-            "info,tollgate_doors::denials=error",
-        ];
+        let log = ["--log-level", "info,tollgate_doors::denials=error"];
+        let flags = [flags, &log].concat();
         let nodes = (0..count).map(|_| Server::with(rules, &flags)).collect();
         Self { nodes, _alone: alone }
     }

@@ -23,7 +23,7 @@ fn assert_exact(outcome: &Outcome, may_lack: f64) {
 #[test]
 fn five_nodes_together_let_exactly_the_limit_pass() {
     let redis = Redis::start(&[]);
-    let fleet = Fleet::start(5, &redis.url(), RULES);
+    let fleet = Fleet::patient("1", 5, &redis.url(), RULES);
     // Five times eight every ten milliseconds: twenty times the limit.
     let load = Load::begin(&fleet.addresses("resp"), 8, |_, _| true);
     pass(Duration::from_secs(10));
@@ -39,7 +39,7 @@ fn five_nodes_together_let_exactly_the_limit_pass() {
 #[test]
 fn traffic_that_moves_from_node_to_node_finds_its_budget_there() {
     let redis = Redis::start(&[]);
-    let fleet = Fleet::start(5, &redis.url(), RULES);
+    let fleet = Fleet::patient("1", 5, &redis.url(), RULES);
     let is_on = |node: usize, time: Duration| time.as_secs() as usize % 5 == node;
     let load = Load::begin(&fleet.addresses("resp"), 40, is_on);
     pass(Duration::from_secs(10));
@@ -52,7 +52,7 @@ fn nobody_below_the_limit_is_denied_by_nodes_with_several_threads() {
     let redis = Redis::start(&[]);
     // A store that is late, because the machine is busy, denies nobody either.
     let rules = "rules: [{ name: hot, key: [user], limit: 10k/s, on_store_failure: allow }]";
-    let fleet = Fleet::with_threads("3", 5, &redis.url(), rules);
+    let fleet = Fleet::patient("3", 5, &redis.url(), rules);
     // Ten connections to each of five nodes: half of the limit.
     let load = Load::begin(&fleet.addresses("resp").repeat(10), 1, |_, _| true);
     pass(Duration::from_secs(5));

@@ -10,7 +10,7 @@ use crate::{Fleet, check};
 fn eight_clients_at_once_get_exactly_the_limit() {
     let redis = Redis::start(&[]);
     let rules = "rules: [{ name: s, key: [user], limit: 500/day, consistency: strict }]";
-    let fleet = Fleet::start(3, &redis.url(), rules);
+    let fleet = Fleet::patient("1", 3, &redis.url(), rules);
     let addresses = fleet.addresses("http");
     let allowed = AtomicUsize::new(0);
     thread::scope(|scope| {
