@@ -133,8 +133,57 @@ impl Seed {
     /// ```
     #[inline]
     pub fn both(&self, first: KeyHash, second: KeyHash) -> KeyHash {
+        self.half(first).and(second)
+    }
+
+    /// The same for one first value and many second ones.
+    ///
+    /// ```
+    /// use tollgate_local::{Key, Seed};
+    /// let seed = Seed::random();
+    /// let (a, b) = ("a".hash(&seed), "b".hash(&seed));
+    /// assert_eq!(seed.half(a).and(b), seed.both(a, b));
+    /// ```
+    #[inline]
+    pub fn half(&self, first: KeyHash) -> Half {
         let secrets = &self.0.secrets;
-        KeyHash(fold(fold(first.0 ^ secrets[4], secrets[5]) ^ second.0, secrets[6]))
+        Half { first: fold(first.0 ^ secrets[4], secrets[5]), secret: secrets[6] }
+    }
+}
+
+/// The first of two hashed values, as [`Seed::half`] makes it. It has a part of the seed in it, and is
+/// not shown.
+///
+/// ```
+/// use tollgate_local::{Half, Key, KeyHash, Seed};
+/// let seed = Seed::random();
+/// let of_alice: Half = seed.half("alice".hash(&seed));
+/// assert_ne!(of_alice.and(seed.number(1)), of_alice.and(seed.number(2)));
+/// ```
+#[derive(Clone, Copy)]
+pub struct Half {
+    first: u64,
+    secret: u64,
+}
+
+impl Half {
+    /// The hash of both.
+    ///
+    /// ```
+    /// # use tollgate_local::{Key, Seed};
+    /// # let seed = Seed::random();
+    /// let both = seed.half("a".hash(&seed)).and("b".hash(&seed));
+    /// assert_ne!(both, seed.half("b".hash(&seed)).and("a".hash(&seed)));
+    /// ```
+    #[inline]
+    pub const fn and(self, second: KeyHash) -> KeyHash {
+        KeyHash(fold(self.first ^ second.0, self.secret))
+    }
+}
+
+impl std::fmt::Debug for Half {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Half(..)")
     }
 }
 

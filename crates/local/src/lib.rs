@@ -46,7 +46,7 @@ pub use buckets::{Buckets, Draw};
 pub use clock::{Clock, ManualClock, Sleep, SystemClock, Timer};
 pub use counter::Prepared;
 pub use counters::{Counters, CountersBuilder, Due, Pressure};
-pub use key::{Key, KeyHash, Seed};
+pub use key::{Half, Key, KeyHash, Seed};
 pub use key_map::KeyMap;
 pub use lately::Lately;
 pub use past::Past;

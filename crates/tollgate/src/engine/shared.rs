@@ -202,7 +202,10 @@ impl<C: Clock> Engine<C> {
             match lent {
                 Some(Lent::Spent(decision, place, filling)) => {
                     said.each.push(decision);
-                    taken.push((place, filling));
+                    // Nobody can deny what one alone has let pass.
+                    if all.len() > 1 {
+                        taken.push((place, filling));
+                    }
                 }
                 // It decides for itself alone.
                 Some(Lent::Short(denial)) if all.len() == 1 => {

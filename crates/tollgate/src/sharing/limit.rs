@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{Decision, Limit, Tick};
-use tollgate_local::{Counters, KeyHash, Seed};
+use tollgate_local::{Counters, Half, KeyHash, Seed};
 use tollgate_rules::{Consistency, OnStoreFailure, Rule};
 use tollgate_store::Budget;
 
@@ -17,8 +17,7 @@ use crate::sharing::{About, Sharing};
 pub(crate) struct SharedLimit {
     pub(super) budget: Arc<Budget>,
     /// Keeps its keys apart from those of others.
-    salt: KeyHash,
-    seed: Seed,
+    salt: Half,
     /// Whether the store decides every request.
     pub(super) is_strict: bool,
     consistency: Consistency,
@@ -85,8 +84,7 @@ impl SharedLimit {
                 || budget.terms().is_none(),
             consistency: rule.consistency(),
             budget: Arc::new(budget),
-            salt,
-            seed: seed.clone(),
+            salt: seed.half(salt),
             policy: rule.on_store_failure(),
             own: None,
             own_cost: 10_000u64.div_ceil(share),
@@ -99,7 +97,7 @@ impl SharedLimit {
     /// Under which a key of the rule is known here.
     #[inline]
     pub(crate) fn owner(&self, key: KeyHash) -> KeyHash {
-        self.seed.both(self.salt, key)
+        self.salt.and(key)
     }
 
     /// Whether everything passes.
