@@ -83,6 +83,7 @@ redis.call('LREM', key, 1, 'x')
 redis.call('DEL', key)
 redis.call('SET', key, 'a', 'PX', 10000)
 redis.call('SETRANGE', key, 0, 'b')
+redis.call('GET', key)
 redis.call('MGET', key)
 local found = redis.call('EXISTS', key)
 redis.call('DEL', key)
@@ -94,9 +95,10 @@ mod tests {
 
     use super::*;
 
-    /// The commands that a script gives.
+    /// The commands that a script gives, or tries to.
     fn commands(script: &str) -> BTreeSet<&str> {
-        let calls = script.split("call('").skip(1);
+        let after = |word| script.split(word).skip(1);
+        let calls = after("call('").chain(after("try('"));
         calls.filter_map(|rest| rest.split('\'').next()).collect()
     }
 
