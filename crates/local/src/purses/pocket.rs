@@ -13,7 +13,7 @@ use tollgate_core::Tick;
 use crate::purses::Place;
 
 /// What a thread has of one purse.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Pocket {
     /// Whose purse it was taken from, and where it lies.
     pub(super) purses: u64,
@@ -36,8 +36,8 @@ const POCKETS: usize = 8;
 const MOST: u64 = 64;
 const FEWEST: u64 = 8;
 
-/// A handful is no more than this part of what lies in the purse: as many threads as a machine has
-/// lose no more than a few of a thousand tokens.
+/// A handful is no more than this part of what lies in the purse: a thread loses no more than that
+/// when the borrower is asked.
 const PART: u64 = 4096;
 
 #[cfg(not(loom))]
