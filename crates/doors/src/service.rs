@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tollgate::store::Store;
 use tollgate::{
-    Clock as _, Engine, EngineBuilder, Health, Request, RuleSet, Ruling, SharingConfig,
+    Clock as _, Engine, EngineBuilder, Health, Request, Reserve, RuleSet, Ruling, SharingConfig,
     SystemClock, Tick, Wait, Wall,
 };
 use tollgate_rules::{NoFiles, Report, Source, Version};
@@ -34,33 +34,30 @@ pub(crate) enum Turn {
     /// It can: whoever asks is told what to wait for, and comes again.
     #[default]
     First,
-    /// It was, since then. If others were faster, it can once more.
-    Second { since: Tick },
-    /// It was, as often as it can.
-    Last,
+    /// It was, since then. If others were faster, it can once more, as long as there is time.
+    Again { since: Tick },
+    /// It cannot.
+    Now,
 }
 
 impl Turn {
     /// The one after waiting for that.
-    pub(crate) const fn after(self, wait: &Wait) -> Self {
-        match self {
-            Self::First => Self::Second { since: wait.since() },
-            Self::Second { .. } | Self::Last => Self::Last,
-        }
+    pub(crate) const fn after(wait: &Wait) -> Self {
+        Self::Again { since: wait.since() }
     }
 }
 
-/// Does something, and once or twice more after a store was asked if it has to be. What comes of the
-/// last turn is not waited for.
-pub(crate) async fn in_turn<T>(mut act: impl FnMut(Turn) -> Result<T, Wait>) -> Result<T, Wait> {
+/// Does something, and again whenever a store was asked that has to be. There is an end to it: see
+/// [`Wait`].
+pub(crate) async fn in_turn<T>(mut act: impl FnMut(Turn) -> Result<T, Wait>) -> T {
     let mut turn = Turn::First;
     loop {
         match act(turn) {
-            Err(wait) if turn != Turn::Last => {
-                turn = turn.after(&wait);
+            Err(wait) => {
+                turn = Turn::after(&wait);
                 wait.fetch().await;
             }
-            told => return told,
+            Ok(told) => return told,
         }
     }
 }
@@ -279,14 +276,24 @@ impl Service {
         self.engine.clock()
     }
 
-    /// Lets a request pass, or not, with what is known here.
-    pub(crate) fn check(&self, door: Name, request: &Request<'_>) -> Ruling {
+    /// Lets a request pass, or not, with what is kept for it.
+    pub(crate) fn check_with(
+        &self,
+        door: Name,
+        request: &Request<'_>,
+        kept: &mut Reserve,
+    ) -> Ruling {
         let timed = self.metrics.times_of_next(1);
         let began = (timed > 0).then(|| self.clock().now());
-        self.checked(door, request, self.engine.decide(request), began, timed)
+        self.checked(door, request, self.engine.decide_with(request, kept), began, timed)
     }
 
-    /// The same, or what to wait for first.
+    #[cfg(test)]
+    pub(crate) fn check(&self, door: Name, request: &Request<'_>) -> Ruling {
+        self.check_with(door, request, &mut Reserve::default())
+    }
+
+    /// The same for one by itself, or what to wait for first.
     #[inline]
     pub(crate) fn try_check(
         &self,
@@ -294,14 +301,12 @@ impl Service {
         request: &Request<'_>,
         turn: Turn,
     ) -> Result<Ruling, Wait> {
-        if turn == Turn::Last {
-            return Ok(self.check(door, request));
-        }
         let timed = self.metrics.times_of_next(1);
         let began = (timed > 0).then(|| self.clock().now());
         let ruling = match turn {
-            Turn::Second { since } => self.engine.try_decide_again(request, since)?,
-            Turn::First | Turn::Last => self.engine.try_decide(request)?,
+            Turn::First => self.engine.try_decide(request)?,
+            Turn::Again { since } => self.engine.try_decide_again(request, since)?,
+            Turn::Now => self.engine.decide(request),
         };
         Ok(self.checked(door, request, ruling, began, timed))
     }
@@ -354,24 +359,23 @@ impl Service {
     pub(crate) fn try_peek(&self, request: &Request<'_>, turn: Turn) -> Result<Ruling, Wait> {
         match turn {
             Turn::First => self.engine.try_peek(request),
-            Turn::Second { .. } | Turn::Last => Ok(self.engine.peek(request)),
+            Turn::Again { .. } | Turn::Now => Ok(self.engine.peek(request)),
         }
     }
 
-    /// What to wait for before all of these can be decided, and those only looked at, if there is
-    /// anything.
-    pub(crate) fn need(
+    /// What is kept for all of these until they are decided, or what to wait for first, also to look
+    /// at those.
+    pub(crate) fn keep(
         &self,
         checks: &[Request<'_>],
         peeks: &[Request<'_>],
         turn: Turn,
-    ) -> Result<(), Wait> {
-        let lacks = match turn {
-            Turn::First => self.engine.lacks(checks, peeks),
-            Turn::Second { since } => self.engine.lacks_again(checks, since),
-            Turn::Last => None,
-        };
-        lacks.map_or(Ok(()), Err)
+    ) -> Result<Reserve, Wait> {
+        match turn {
+            Turn::First => self.engine.reserve(checks, peeks),
+            Turn::Again { since } => self.engine.reserve_again(checks, since),
+            Turn::Now => Ok(Reserve::default()),
+        }
     }
 
     /// Whether requests should be sent here.

@@ -49,16 +49,18 @@ fn traffic_that_moves_from_node_to_node_finds_its_budget_there() {
 /// Threads of a node share what was lent to it, and the limit leaves room for all.
 #[test]
 fn nobody_below_the_limit_is_denied_by_nodes_with_several_threads() {
-    let redis = Redis::start(&[]);
-    // A store that is late, because the machine is busy, denies nobody either.
-    let rules = "rules: [{ name: hot, key: [user], limit: 10k/s, on_store_failure: allow }]";
-    let fleet = Fleet::patient("3", 5, &redis.url(), rules);
-    // Ten connections to each of five nodes: half of the limit.
-    let load = Load::begin(&fleet.addresses("resp").repeat(10), 1, |_, _| true);
-    pass(Duration::from_secs(5));
-    let Outcome { allowed, answered, .. } = load.end();
-    assert_eq!(allowed, answered, "nobody is denied");
-    let lent = "tollgate_store_decisions_total{how=\"lent\"}";
-    let lent: f64 = (0..5).map(|node| fleet.metric(node, lent)).sum();
-    assert!(lent > answered as f64 / 2.0, "{lent} of {answered} with what was lent");
+    // Ten connections to each of five nodes: half of the limit. And two, with pipelines.
+    for (connections, each) in [(10, 1), (2, 5)] {
+        let redis = Redis::start(&[]);
+        // A store that is late, because the machine is busy, denies nobody either.
+        let rules = "rules: [{ name: hot, key: [user], limit: 10k/s, on_store_failure: allow }]";
+        let fleet = Fleet::patient("3", 5, &redis.url(), rules);
+        let load = Load::begin(&fleet.addresses("resp").repeat(connections), each, |_, _| true);
+        pass(Duration::from_secs(5));
+        let Outcome { allowed, answered, .. } = load.end();
+        assert_eq!(allowed, answered, "nobody is denied, {each} at once");
+        let lent = "tollgate_store_decisions_total{how=\"lent\"}";
+        let lent: f64 = (0..5).map(|node| fleet.metric(node, lent)).sum();
+        assert!(lent > answered as f64 / 2.0, "{lent} of {answered} with what was lent");
+    }
 }

@@ -83,7 +83,7 @@ impl ForwardAuth {
 
     /// The answer with what is known here, and how long it is to be kept back.
     fn ask(&self, asking: Asking, request: &Parts, peer: &Peer) -> (Answer, Duration) {
-        self.try_ask(asking, request, peer, Turn::Last).unwrap_or_else(|_| unknown())
+        self.try_ask(asking, request, peer, Turn::Now).unwrap_or_else(|_| unknown())
     }
 
     /// The same, or what to wait for first.
@@ -140,8 +140,7 @@ impl Site for ForwardAuth {
                 respond::problem(StatusCode::NOT_FOUND, paths)
             });
         };
-        let told = in_turn(|turn| self.try_ask(asking, &request, &peer, turn)).await;
-        let (answer, delay) = told.unwrap_or_else(|_| unknown());
+        let (answer, delay) = in_turn(|turn| self.try_ask(asking, &request, &peer, turn)).await;
         // A request that must wait in line waits here: a proxy cannot be told to.
         if !delay.is_zero() {
             self.service.clock().sleep(delay.min(LONGEST_DELAY)).await;
@@ -150,7 +149,7 @@ impl Site for ForwardAuth {
     }
 }
 
-/// The answer where none is known. There is one at the last turn.
+/// The answer where none is known. There is one for whoever does not wait.
 fn unknown() -> (Answer, Duration) {
     (respond::no_room("ask again"), Duration::ZERO)
 }

@@ -252,7 +252,7 @@ impl Asking {
         }
     }
 
-    /// Does something, and once or twice more after a store was asked if it has to be.
+    /// Does something, and again whenever a store was asked that has to be.
     async fn in_turn<T>(
         &self,
         peer: &Peer,
@@ -261,8 +261,8 @@ impl Asking {
         let mut turn = Turn::First;
         loop {
             match act(&self.of(peer, turn)) {
-                Err(Refusal::Wait(wait)) if turn != Turn::Last => {
-                    turn = turn.after(&wait.0);
+                Err(Refusal::Wait(wait)) => {
+                    turn = Turn::after(&wait.0);
                     wait.0.fetch().await;
                 }
                 answer => return answer,

@@ -118,15 +118,15 @@ impl Http {
         };
         match intent {
             Intent::Look => {
-                self.service.need(&[], &requests, turn)?;
+                self.service.keep(&[], &requests, turn)?;
                 for (at, request) in requests.iter().enumerate() {
                     each(at, &mut self.service.peek(request));
                 }
             }
             Intent::Spend => {
                 self.need_room(&requests, now)?;
-                self.service.need(&requests, &[], turn)?;
-                self.service.check_batch(Name::Http, &requests, each);
+                let mut kept = self.service.keep(&requests, &[], turn)?;
+                self.service.check_batch(Name::Http, &requests, &mut kept, each);
             }
         }
         text.extend_from_slice(b"]}");

@@ -67,11 +67,7 @@ impl Http {
         // They can be long, and the body can be long in coming.
         drop(head);
         match web::body(incoming, &self.limits, self.service.held()).await {
-            Ok(body) => {
-                let told = in_turn(|turn| self.act(route, &body, peer.name(), turn)).await;
-                // Nothing is waited for at the last turn.
-                told.unwrap_or_else(|_| nothing_here())
-            }
+            Ok(body) => in_turn(|turn| self.act(route, &body, peer.name(), turn)).await,
             Err(error) => respond::no_body(&error, self.limits.body_bytes),
         }
     }

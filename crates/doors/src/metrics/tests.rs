@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use tollgate::{Ask, Engine, Request, RuleSet};
+use tollgate::{Ask, Engine, Request, Reserve, RuleSet};
 
 use crate::door::Name;
 use crate::service::Service;
@@ -167,7 +167,7 @@ fn decisions_that_come_together_are_timed_as_often_as_others() {
     let requests = [Request::new("GET", "/").attributes(&attributes); 20];
     let mut answered = Vec::new();
     for _ in 0..16 {
-        service.check_batch(Name::Resp, &requests, |at, ruling| {
+        service.check_batch(Name::Resp, &requests, &mut Reserve::default(), |at, ruling| {
             answered.push((at, ruling.is_allowed()));
         });
     }
@@ -190,7 +190,7 @@ fn denials_that_come_together_are_all_counted() {
     let attributes = [("user", "alice")];
     let requests = [Request::new("GET", "/").attributes(&attributes); 20];
     let mut allowed = 0;
-    service.check_batch(Name::Resp, &requests, |_, ruling| {
+    service.check_batch(Name::Resp, &requests, &mut Reserve::default(), |_, ruling| {
         allowed += u64::from(ruling.is_allowed());
     });
     // Nobody reads the log here, so none is written about.

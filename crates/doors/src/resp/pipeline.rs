@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
-use tollgate::{Sleep, Wait};
+use tollgate::{Reserve, Sleep, Wait};
 
 use crate::connection::Limits;
 use crate::resp::Resp;
@@ -48,7 +48,7 @@ pub(crate) fn answer(
     let mut arguments = Arguments::new();
     let mut batch = Batch::default();
     let replies = Replies { protocol: session.protocol, bytes: output };
-    let mut answering = Answering { door, session, replies, turn, wait: None };
+    let mut answering = Answering { door, session, replies, turn, kept: None, wait: None };
     // Where the first command is that is not answered.
     let (mut at, mut open) = (0, 0);
     let next = loop {
@@ -132,6 +132,8 @@ struct Answering<'d> {
     replies: Replies<'d>,
     /// Of what is decided next.
     turn: Turn,
+    /// What is kept for a transaction that is carried out.
+    kept: Option<Reserve>,
     wait: Option<(Sleep, Turn)>,
 }
 
@@ -321,27 +323,30 @@ impl Answering<'_> {
             return Flow::Goes;
         }
         let bounds = self.session.bounds(&self.door.limits);
-        if let Err(wait) = self.need(transaction.bytes(), bounds) {
-            // It is carried out when it comes again.
-            self.session.transaction = Some(transaction);
-            return self.waits(Err(wait));
+        match self.keep(transaction.bytes(), bounds) {
+            Ok(kept) => self.kept = Some(kept),
+            Err(wait) => {
+                // It is carried out when it comes again.
+                self.session.transaction = Some(transaction);
+                return self.waits(Err(wait));
+            }
         }
         self.replies.array(transaction.len());
         let (mut rest, mut arguments) = (transaction.bytes(), Arguments::new());
-        self.turn = Turn::Last;
+        self.turn = Turn::Now;
         let mut batch = Batch::default();
         while let Ok(Decoded::Command { length }) = decode(rest, bounds, &mut arguments) {
             rest = &rest[length..];
             self.take(&arguments, &mut batch);
-            self.turn = Turn::Last;
+            self.turn = Turn::Now;
         }
         self.decide(&mut batch);
-        self.turn = Turn::First;
+        (self.turn, self.kept) = (Turn::First, None);
         Flow::Goes
     }
 
-    /// What is to be waited for before these commands are carried out, if there is anything.
-    fn need(&self, mut commands: &[u8], bounds: Bounds) -> Result<(), Wait> {
+    /// What is kept for these commands until they are carried out, or what is to be waited for first.
+    fn keep(&self, mut commands: &[u8], bounds: Bounds) -> Result<Reserve, Wait> {
         let mut arguments = Arguments::new();
         let (mut checks, mut peeks) = (Asked::default(), Asked::default());
         while let Ok(Decoded::Command { length }) = decode(commands, bounds, &mut arguments) {
@@ -359,7 +364,7 @@ impl Answering<'_> {
         let client = self.session.client_cert();
         let checks: SmallVec<[_; 4]> = checks.each(client).map(|(it, _)| it).collect();
         let peeks: SmallVec<[_; 4]> = peeks.each(client).map(|(it, _)| it).collect();
-        self.door.service.need(&checks, &peeks, self.turn)
+        self.door.service.keep(&checks, &peeks, self.turn)
     }
 
     /// How it goes on after something was told, or was not.
@@ -371,7 +376,7 @@ impl Answering<'_> {
                 Flow::Goes
             }
             Err(wait) => {
-                let turn = self.turn.after(&wait);
+                let turn = Turn::after(&wait);
                 self.wait = Some((Box::pin(wait.fetch()), turn));
                 Flow::Waits
             }
@@ -396,7 +401,7 @@ impl Answering<'_> {
         let done = Arc::new(OnceLock::new());
         session.reset = Some(Arc::clone(&done));
         let reset = Box::pin(async move { _ = done.set(reset.await) });
-        self.wait = Some((reset, Turn::Last));
+        self.wait = Some((reset, Turn::Now));
         Flow::Waits
     }
 
@@ -446,7 +451,8 @@ impl Answering<'_> {
         }
         if batch.checks.len() > 0 {
             let client = self.session.client_cert();
-            let told = self.door.check(&batch.checks, client, self.turn, &mut self.replies);
+            let how = (self.turn, self.kept.as_mut());
+            let told = self.door.check(&batch.checks, client, how, &mut self.replies);
             if self.waits(told) == Flow::Waits {
                 return Flow::Waits;
             }

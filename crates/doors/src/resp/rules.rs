@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tollgate::{Clock as _, Decision, NewStart, Outcome, Request, Ruling, Tick, Wait};
+use tollgate::{Clock as _, Decision, NewStart, Outcome, Request, Reserve, Ruling, Tick, Wait};
 
 use crate::door::Name;
 use crate::resp::Resp;
@@ -14,13 +14,13 @@ use crate::service::Turn;
 use crate::tickets::Ticket;
 
 impl Resp {
-    /// Decides about all of these, and answers each.
+    /// Decides about all of these, and answers each. What is kept for them may be known already.
     #[inline(never)]
     pub(super) fn check(
         &self,
         asked: &Asked<'_>,
         client: &str,
-        turn: Turn,
+        (turn, kept): (Turn, Option<&mut Reserve>),
         replies: &mut Replies<'_>,
     ) -> Result<(), Wait> {
         let now = self.service.clock().now();
@@ -28,27 +28,47 @@ impl Resp {
         self.tickets.sweep(now);
         let requests: SmallVec<[Request<'_>; 4]> =
             asked.each(client).map(|(request, _)| request).collect();
-        self.service.need(&requests, &[], turn)?;
-        if !self.tickets.has_room(requests.len(), now) {
-            requests.iter().for_each(|request| self.check_in_need(request, now, replies));
+        let has_room = self.tickets.has_room(requests.len(), now);
+        if let ([request], None, true) = (&*requests, &kept, has_room) {
+            let mut ruling = self.service.try_check(Name::Resp, request, turn)?;
+            self.tell(&mut ruling, request, now, replies);
             return Ok(());
         }
-        self.service.check_batch(Name::Resp, &requests, |at, ruling| {
-            self.tell(ruling, &requests[at], now, replies);
-        });
+        let mut own;
+        let kept = match kept {
+            Some(kept) => kept,
+            None => {
+                own = self.service.keep(&requests, &[], turn)?;
+                &mut own
+            }
+        };
+        match has_room {
+            true => self.service.check_batch(Name::Resp, &requests, kept, |at, ruling| {
+                self.tell(ruling, &requests[at], now, replies);
+            }),
+            false => {
+                requests.iter().for_each(|it| self.check_in_need(it, now, kept, replies));
+            }
+        }
         Ok(())
     }
 
     /// Decides about one request where there may be no room for its ticket. Whether it needs one is
     /// found out before anything is spent.
     #[cold]
-    fn check_in_need(&self, request: &Request<'_>, now: Tick, replies: &mut Replies<'_>) {
+    fn check_in_need(
+        &self,
+        request: &Request<'_>,
+        now: Tick,
+        kept: &mut Reserve,
+        replies: &mut Replies<'_>,
+    ) {
         let needs_one = self.service.engine().will_need_report(request);
         match needs_one && !self.tickets.has_room(1, now) {
             true => replies
                 .error("ERR too many requests are under way: say how they ended, with TG.REPORT"),
             false => {
-                let mut ruling = self.service.check(Name::Resp, request);
+                let mut ruling = self.service.check_with(Name::Resp, request, kept);
                 self.tell(&mut ruling, request, now, replies);
             }
         }

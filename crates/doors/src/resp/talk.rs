@@ -46,7 +46,7 @@ impl Talk {
             }
             let mut some = Vec::new();
             let answered =
-                pipeline::answer(&self.door, &mut self.session, &self.input, Turn::Last, &mut some);
+                pipeline::answer(&self.door, &mut self.session, &self.input, Turn::Now, &mut some);
             self.input.drain(..answered.bytes);
             self.next = answered.next;
             answers.append(&mut some);

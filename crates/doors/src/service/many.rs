@@ -5,36 +5,37 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tollgate::{
-    Ask, Clock as _, Decision, HeavyKey, LimitError, Request, Ruling, Stats, SystemClock, Throttle,
-    Tick,
+    Ask, Clock as _, Decision, HeavyKey, LimitError, Request, Reserve, Ruling, Stats, SystemClock,
+    Throttle, Tick,
 };
 
 use crate::door::Name;
 use crate::service::Service;
 
 impl Service {
-    /// Lets each of these requests pass, or not, and calls `each` with its place and its ruling,
-    /// which is lent.
+    /// Lets each of these requests pass, or not, with what is kept for them, and calls `each` with its
+    /// place and its ruling, which is lent.
     pub(crate) fn check_batch(
         &self,
         door: Name,
         requests: &[Request<'_>],
+        kept: &mut Reserve,
         mut each: impl FnMut(usize, &mut Ruling),
     ) {
         if let [request] = requests {
-            return each(0, &mut self.check(door, request));
+            return each(0, &mut self.check_with(door, request, kept));
         }
         let (first, rest) = match self.metrics.times_of_next(requests.len()) {
             0 => requests.split_at(0),
             timed => {
                 let some = requests.split_at(requests.len().min(HELD));
-                self.check_timed(door, some.0, timed, &mut each);
+                self.check_timed(door, some.0, timed, kept, &mut each);
                 some
             }
         };
         let counting = self.metrics.counting(door);
         let (mut is_due, mut left_out) = (true, 0);
-        self.engine.decide_each(rest, |at, ruling| {
+        self.engine.decide_each_with(rest, kept, |at, ruling| {
             counting.decided(ruling);
             match (ruling.is_allowed(), is_due) {
                 (true, _) => {}
@@ -53,11 +54,12 @@ impl Service {
         door: Name,
         requests: &[Request<'_>],
         timed: u64,
+        kept: &mut Reserve,
         each: &mut impl FnMut(usize, &mut Ruling),
     ) {
         let mut rulings = SmallVec::<[Ruling; HELD]>::new();
         let began = self.clock().now();
-        self.engine.decide_batch(requests, |_, ruling| rulings.push(ruling));
+        self.engine.decide_batch_with(requests, kept, |_, ruling| rulings.push(ruling));
         self.metrics.decided_in(self.share_since(began, requests.len()), timed);
         for (at, ruling) in rulings.iter_mut().enumerate() {
             self.decided(door, &requests[at], ruling);
@@ -71,15 +73,16 @@ impl Service {
         self.clock().now().since(began) / of
     }
 
-    /// Lets all of these requests pass, or none, and calls `each` with the place and the ruling of
+    /// Lets all of these requests pass, or none, with what is kept for them, and calls `each` with the place and the ruling of
     /// each.
     pub(crate) fn check_together(
         &self,
         door: Name,
         requests: &[Request<'_>],
+        kept: &mut Reserve,
         mut each: impl FnMut(usize, Ruling),
     ) {
-        self.engine.decide_together(requests, |at, ruling| {
+        self.engine.decide_together_with(requests, kept, |at, ruling| {
             self.decided(door, &requests[at], &ruling);
             each(at, ruling);
         });

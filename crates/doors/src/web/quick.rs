@@ -100,7 +100,7 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
             let answer = match self.site.quick(path, body, turn) {
                 Some(Ok(answer)) => answer,
                 Some(Err(wait)) => {
-                    let next = turn.after(&wait);
+                    let next = Turn::after(&wait);
                     return Step::Wait(wait, next);
                 }
                 None => return Step::Hyper,

@@ -14,7 +14,7 @@ use crate::engine::active::Active;
 use crate::engine::decide::{Intent, Met, Together};
 use crate::engine::keys::key_hash;
 use crate::engine::ruling::Ruling;
-use crate::sharing::Asking;
+use crate::sharing::{Asking, Reserve};
 use crate::spending::Spending;
 
 /// So many requests are brought side by side. With three rules each that is as much memory as a
@@ -39,8 +39,29 @@ impl<C: Clock> Engine<C> {
     /// assert_eq!(allowed, [true, true, false]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn decide_batch(&self, requests: &[Request<'_>], mut each: impl FnMut(usize, Ruling)) {
-        self.decide_each(requests, |at, ruling| each(at, ruling.take(self.active.load())));
+    pub fn decide_batch(&self, requests: &[Request<'_>], each: impl FnMut(usize, Ruling)) {
+        self.decide_batch_with(requests, &mut Reserve::default(), each);
+    }
+
+    /// The same with what was [kept](Self::reserve) for these requests.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, Reserve, Ruling};
+    /// fn decide(engine: &Engine, requests: &[Request<'_>], mut reserve: Reserve) -> Vec<Ruling> {
+    ///     let mut rulings = Vec::new();
+    ///     engine.decide_batch_with(requests, &mut reserve, |_, ruling| rulings.push(ruling));
+    ///     rulings
+    /// }
+    /// ```
+    pub fn decide_batch_with(
+        &self,
+        requests: &[Request<'_>],
+        reserve: &mut Reserve,
+        mut each: impl FnMut(usize, Ruling),
+    ) {
+        self.decide_each_with(requests, reserve, |at, ruling| {
+            each(at, ruling.take(self.active.load()));
+        });
     }
 
     /// The same for whoever only looks at rulings: one is lent for all of them, so none has to be
@@ -56,12 +77,33 @@ impl<C: Clock> Engine<C> {
     /// assert_eq!(allowed, 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn decide_each(&self, requests: &[Request<'_>], mut each: impl FnMut(usize, &mut Ruling)) {
+    pub fn decide_each(&self, requests: &[Request<'_>], each: impl FnMut(usize, &mut Ruling)) {
+        self.decide_each_with(requests, &mut Reserve::default(), each);
+    }
+
+    /// The same with what was [kept](Self::reserve) for these requests.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, Reserve};
+    /// fn allowed(engine: &Engine, requests: &[Request<'_>], mut reserve: Reserve) -> usize {
+    ///     let mut allowed = 0;
+    ///     engine.decide_each_with(requests, &mut reserve, |_, ruling| {
+    ///         allowed += usize::from(ruling.is_allowed());
+    ///     });
+    ///     allowed
+    /// }
+    /// ```
+    pub fn decide_each_with(
+        &self,
+        requests: &[Request<'_>],
+        reserve: &mut Reserve,
+        mut each: impl FnMut(usize, &mut Ruling),
+    ) {
         for (number, group) in requests.chunks(GROUP).enumerate() {
             let first = number * GROUP;
             match group {
-                [one] => each(first, &mut self.decide(one)),
-                several => self.decide_group(several, first, &mut each),
+                [one] => each(first, &mut self.decide_with(one, reserve)),
+                several => self.decide_group(several, first, reserve, &mut each),
             }
         }
     }
@@ -70,6 +112,7 @@ impl<C: Clock> Engine<C> {
         &self,
         requests: &[Request<'_>],
         first: usize,
+        reserve: &mut Reserve,
         each: &mut impl FnMut(usize, &mut Ruling),
     ) {
         let active = self.active.load();
@@ -104,7 +147,7 @@ impl<C: Clock> Engine<C> {
         let (mut begin, mut now) = (0, None);
         let mut ruling = Ruling::new(same(&active, self.active.load()));
         for (at, ((facts, request), end)) in facts.iter().zip(requests).zip(&ends).enumerate() {
-            self.rule_met(facts, request, &all[begin..*end], &mut now, &mut ruling);
+            self.rule_met((facts, request), &all[begin..*end], &mut now, reserve, &mut ruling);
             begin = *end;
             each(first + at, &mut ruling);
             ruling.clear();
@@ -128,10 +171,10 @@ impl<C: Clock> Engine<C> {
     #[inline]
     fn rule_met(
         &self,
-        facts: &Facts<'_>,
-        request: &Request<'_>,
+        (facts, request): (&Facts<'_>, &Request<'_>),
         met: &[Met<'_>],
         now: &mut Option<Tick>,
+        reserve: &mut Reserve,
         ruling: &mut Ruling,
     ) {
         let (active, said) = ruling.parts();
@@ -144,7 +187,8 @@ impl<C: Clock> Engine<C> {
             }
             false => {
                 let together = Together::one(facts, said, met.len());
-                let _ = self.ask_all(met, together, Intent::Spend, Asking::Now);
+                let how = (Intent::Spend, Asking::Now);
+                let _ = self.ask_all(met, together, how, Some(reserve));
             }
         }
         self.fail(facts.failures());

@@ -24,7 +24,7 @@ use crate::engine::active::Active;
 use crate::engine::counted::{Counted, Slots};
 use crate::engine::keys::key_hash;
 use crate::engine::ruling::{Reserved, Ruling, Said, Spent};
-use crate::sharing::{Asking, Back, Lack, Wait};
+use crate::sharing::{Asking, Back, Lack, Reserve, Wait};
 use crate::spending::{Each, Spending, look_each, spend_all, spend_all_at};
 
 /// Whether a request is let in, or only asks.
@@ -52,11 +52,16 @@ impl<'a> AsRef<Spending<'a>> for Met<'a> {
 
 impl<C: Clock> Engine<C> {
     #[inline]
-    pub(super) fn rule(&self, request: &Request<'_>, intent: Intent) -> Ruling {
+    pub(super) fn rule(
+        &self,
+        request: &Request<'_>,
+        intent: Intent,
+        reserve: Option<&mut Reserve>,
+    ) -> Ruling {
         let mut ruling = Ruling::new(self.active.load());
         let (active, said) = ruling.parts();
         // Whoever does not wait lacks nothing.
-        let _ = self.ask(active, request, (intent, Asking::Now), said);
+        let _ = self.ask(active, request, (intent, Asking::Now), reserve, said);
         if intent == Intent::Spend {
             self.watch(active, request, said);
         }
@@ -69,6 +74,7 @@ impl<C: Clock> Engine<C> {
         active: &Active,
         request: &Request<'_>,
         (intent, asking): (Intent, Asking),
+        reserve: Option<&mut Reserve>,
         said: &mut Said,
     ) -> Option<Wait> {
         let rules = active.rules();
@@ -103,8 +109,16 @@ impl<C: Clock> Engine<C> {
                 self.ask_rates(&all, intent, said);
                 None
             }
-            false if self.is_lent(active, &all, &facts, (intent, asking), said) => None,
-            false => self.ask_all(&all, Together::one(&facts, said, all.len()), intent, asking),
+            false
+                if reserve.is_none()
+                    && self.is_lent(active, &all, &facts, (intent, asking), said) =>
+            {
+                None
+            }
+            false => {
+                let together = Together::one(&facts, said, all.len());
+                self.ask_all(&all, together, (intent, asking), reserve)
+            }
         };
         self.fail(facts.failures());
         wait
@@ -153,12 +167,13 @@ impl<C: Clock> Engine<C> {
         &self,
         all: &[Met<'_>],
         together: Together<'_, '_>,
-        intent: Intent,
-        asking: Asking,
+        (intent, asking): (Intent, Asking),
+        reserve: Option<&mut Reserve>,
     ) -> Option<Wait> {
         let states = SmallVec::from_elem(State::Open, all.len());
         let (lacks, spent) = (Vec::new(), SmallVec::new());
-        let mut way = Way { engine: self, together, all, states, intent, asking, lacks, spent };
+        let mut way =
+            Way { engine: self, together, all, states, intent, asking, reserve, lacks, spent };
         way.begin();
         way.shared_rates(intent);
         way.rates();
@@ -273,6 +288,8 @@ pub(super) struct Way<'w, 'a, C> {
     pub(super) states: Each<State>,
     pub(super) intent: Intent,
     pub(super) asking: Asking,
+    /// What is kept for them.
+    pub(super) reserve: Option<&'w mut Reserve>,
     /// What only the store can say.
     pub(super) lacks: Vec<Lack>,
     /// What was spent of shared limits, and how it is given back.

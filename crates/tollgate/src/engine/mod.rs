@@ -35,7 +35,7 @@ use tollgate_rules::{Geo, GeoError, Request, RuleSet};
 use crate::engine::active::Active;
 use crate::engine::decide::Intent;
 use crate::error::Error;
-use crate::sharing::Sharing;
+use crate::sharing::{Reserve, Sharing};
 
 /// Decides about requests by the rules of a file, which can be exchanged at any time.
 ///
@@ -91,7 +91,21 @@ impl<C: Clock> Engine<C> {
     /// An engine with a store says here what can be said without asking it: a key of a shared limit
     /// that nothing is lent to is denied. [`decide_waiting`](Self::decide_waiting) asks.
     pub fn decide(&self, request: &Request<'_>) -> Ruling {
-        self.rule(request, Intent::Spend)
+        self.rule(request, Intent::Spend, None)
+    }
+
+    /// The same with what was [kept](Self::reserve) for this request and others.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, RuleSet};
+    /// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
+    /// let request = Request::new("GET", "/");
+    /// let mut reserve = engine.reserve(&[request], &[]).expect("there is no store");
+    /// assert!(engine.decide_with(&request, &mut reserve).is_allowed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn decide_with(&self, request: &Request<'_>, reserve: &mut Reserve) -> Ruling {
+        self.rule(request, Intent::Spend, Some(reserve))
     }
 
     /// What [`decide`](Self::decide) would answer, without spending.
@@ -104,7 +118,7 @@ impl<C: Clock> Engine<C> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn peek(&self, request: &Request<'_>) -> Ruling {
-        self.rule(request, Intent::Look)
+        self.rule(request, Intent::Look, None)
     }
 
     /// Exchanges the rules, while requests are being decided. Those under way end with the rules

@@ -16,8 +16,8 @@ use crate::engine::decide::{Intent, Met, State, Way};
 use crate::engine::keys::write_part;
 use crate::engine::ruling::{Reserved, Ruling, Said, Spent};
 use crate::sharing::{
-    Asking, Health, Lack, Lacks, LaterBack, Lent, LentPermit, Purpose, Shared, SharedLimit,
-    Sharing, SharingStats, Wait,
+    Asking, Health, Lack, LaterBack, Lent, LentPermit, Purpose, Reserve, Reserving, Shared,
+    SharedLimit, Sharing, SharingStats, Wait,
 };
 use crate::spending::Each;
 
@@ -42,8 +42,8 @@ impl<C: Clock> Engine<C> {
     }
 
     /// The same after what it lacked was fetched, which was first waited for [then](Wait::since): others
-    /// may have taken what was lent. After waiting once more, [`decide`](Self::decide) says it: by then
-    /// the store has decided, or its time is over.
+    /// may have been faster. Then it is to be waited for once more, until the timeout of the engine is
+    /// over.
     ///
     /// # Errors
     ///
@@ -74,18 +74,15 @@ impl<C: Clock> Engine<C> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn decide_waiting(&self, request: &Request<'_>) -> Ruling {
-        let wait = match self.try_decide(request) {
-            Ok(ruling) => return ruling,
-            Err(wait) => wait,
-        };
-        let since = wait.since();
-        wait.fetch().await;
-        match self.try_decide_again(request, since) {
-            Ok(ruling) => ruling,
-            Err(wait) => {
-                wait.fetch().await;
-                self.decide(request)
-            }
+        let mut ruling = self.try_decide(request);
+        loop {
+            let wait = match ruling {
+                Ok(ruling) => return ruling,
+                Err(wait) => wait,
+            };
+            let since = wait.since();
+            wait.fetch().await;
+            ruling = self.try_decide_again(request, since);
         }
     }
 
@@ -105,56 +102,62 @@ impl<C: Clock> Engine<C> {
         self.try_rule(request, Intent::Look, Asking::Wait)
     }
 
-    /// What has to be waited for before `checks` can be decided, in [batches](Self::decide_batch) or
-    /// [together](Self::decide_together), and `peeks` be [looked](Self::peek) at: `None` if nothing has.
+    /// Keeps what `checks` need, which are about to be decided one after the other or
+    /// [together](Self::decide_together_with), so that nobody else takes it before that; or says what
+    /// has to be waited for first, also to look at `peeks`.
     ///
     /// ```
     /// # use tollgate::{Engine, Request, Ruling};
-    /// async fn decide(engine: &Engine, requests: &[Request<'_>], each: impl FnMut(usize, Ruling)) {
-    ///     if let Some(wait) = engine.lacks(requests, &[]) {
+    /// async fn decide(engine: &Engine, all: &[Request<'_>], each: impl FnMut(usize, &mut Ruling)) {
+    ///     let mut reserve = engine.reserve(all, &[]);
+    ///     while let Err(wait) = reserve {
     ///         let since = wait.since();
     ///         wait.fetch().await;
-    ///         if let Some(wait) = engine.lacks_again(requests, since) {
-    ///             wait.fetch().await;
-    ///         }
+    ///         reserve = engine.reserve_again(all, since);
     ///     }
-    ///     engine.decide_batch(requests, each);
+    ///     engine.decide_each_with(all, &mut reserve.unwrap_or_default(), each);
     /// }
     /// ```
-    pub fn lacks(&self, checks: &[Request<'_>], peeks: &[Request<'_>]) -> Option<Wait> {
-        self.lacks_of(checks, peeks, None)
+    ///
+    /// # Errors
+    ///
+    /// What to wait for.
+    pub fn reserve(&self, checks: &[Request<'_>], peeks: &[Request<'_>]) -> Result<Reserve, Wait> {
+        self.reserve_since(checks, peeks, None)
     }
 
     /// The same after that was fetched, which was first waited for [then](Wait::since): the store may
-    /// have less than all of them need, or others may have been faster. There is no third time.
+    /// have less than all of them need, or others may have been faster.
     ///
     /// ```
-    /// # use tollgate::{Engine, Request, Wait};
-    /// async fn fetch(engine: &Engine, requests: &[Request<'_>], wait: Wait) {
+    /// # use tollgate::{Engine, Request, Reserve, Wait};
+    /// async fn second(engine: &Engine, all: &[Request<'_>], wait: Wait) -> Result<Reserve, Wait> {
     ///     let since = wait.since();
     ///     wait.fetch().await;
-    ///     if let Some(wait) = engine.lacks_again(requests, since) {
-    ///         wait.fetch().await;
-    ///     }
+    ///     engine.reserve_again(all, since)
     /// }
     /// ```
-    pub fn lacks_again(&self, checks: &[Request<'_>], since: Tick) -> Option<Wait> {
-        self.lacks_of(checks, &[], Some(since))
+    ///
+    /// # Errors
+    ///
+    /// What to wait for, unless the timeout of the engine is over.
+    pub fn reserve_again(&self, checks: &[Request<'_>], since: Tick) -> Result<Reserve, Wait> {
+        self.reserve_since(checks, &[], Some(since))
     }
 
-    fn lacks_of(
+    fn reserve_since(
         &self,
         checks: &[Request<'_>],
         peeks: &[Request<'_>],
         since: Option<Tick>,
-    ) -> Option<Wait> {
-        let sharing = self.sharing.as_ref()?;
+    ) -> Result<Reserve, Wait> {
+        let Some(sharing) = &self.sharing else { return Ok(Reserve::default()) };
         let active = self.active.load();
         if !active.is_shared() {
-            return None;
+            return Ok(Reserve::default());
         }
         let geo = active.geo().map(ArcSwap::load);
-        let mut lacks = Lacks::new(sharing, self.clock.now(), since);
+        let mut reserving = Reserving::new(sharing, self.clock.now(), since);
         let checks = checks.iter().map(|request| (request, Intent::Spend));
         let peeks = peeks.iter().map(|request| (request, Intent::Look));
         for (request, intent) in checks.chain(peeks) {
@@ -166,18 +169,18 @@ impl<C: Clock> Engine<C> {
             for met in &all {
                 let name = || name(met.rule, &facts);
                 match (met.shared(&facts), intent) {
-                    (Some(shared), Intent::Spend) => lacks.spend(&shared, name),
-                    (Some(shared), Intent::Look) => lacks.look(&shared, name),
+                    (Some(shared), Intent::Spend) => reserving.spend(&shared, name),
+                    (Some(shared), Intent::Look) => reserving.look(&shared, name),
                     (None, Intent::Look) => {}
                     (None, Intent::Spend) => {
                         if let Some((_, shared)) = met.shared_slots(&facts) {
-                            lacks.permit(&shared, name);
+                            reserving.permit(&shared, name);
                         }
                     }
                 }
             }
         }
-        lacks.wait()
+        reserving.done()
     }
 
     /// The usual case where limits are shared: there are only rates, and enough of all of them is lent
@@ -232,7 +235,7 @@ impl<C: Clock> Engine<C> {
     ) -> Result<Ruling, Wait> {
         let mut ruling = Ruling::new(self.active.load());
         let (active, said) = ruling.parts();
-        if let Some(wait) = self.ask(active, request, (intent, asking), said) {
+        if let Some(wait) = self.ask(active, request, (intent, asking), None, said) {
             return Err(wait);
         }
         if intent == Intent::Spend {
@@ -320,6 +323,13 @@ impl<C: Clock> Way<'_, '_, C> {
     ) -> Option<Decision> {
         let (met, facts) = (&self.all[at], &self.together.facts[of]);
         let (sharing, (_, shared)) = (self.engine.sharing.as_ref()?, met.shared_slots(facts)?);
+        let kept = self.reserve.as_deref_mut().and_then(|it| it.take_permit(shared.owner));
+        if let Some(lent) = kept {
+            sharing.permit_kept();
+            let held = HeldSlot { _here: here, _lent: Some(lent) };
+            self.together.said[of].held.push(held);
+            return None;
+        }
         match shared_slot(sharing, &shared, here, out, self.asking) {
             SlotSaid::Held(held) => self.together.said[of].held.push(held),
             SlotSaid::Denied(denied) => return Some(denied),
@@ -341,7 +351,12 @@ impl<C: Clock> Way<'_, '_, C> {
             let (now, name) = (clock.now(), || name(met.rule, facts));
             let decision = match self.intent {
                 Intent::Spend => {
-                    sharing.spend(&shared, now, self.asking, clock, name).map(|(decision, back)| {
+                    let reserve = self.reserve.as_deref_mut();
+                    let spent = match reserve.and_then(|it| it.take(shared.owner, shared.cost)) {
+                        Some(kept) => Some(sharing.spend_kept(&shared, kept, now, clock, name)),
+                        None => sharing.spend(&shared, now, self.asking, clock, name),
+                    };
+                    spent.map(|(decision, back)| {
                         self.spent.push((at, back));
                         decision
                     })

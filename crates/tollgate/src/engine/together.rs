@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::engine::batch::{AllMet, same};
 use crate::engine::decide::{Ends, Intent, Together};
 use crate::engine::ruling::{Ruling, Said};
-use crate::sharing::Asking;
+use crate::sharing::{Asking, Reserve};
 use crate::spending::{Each, spend_all};
 
 impl<C: Clock> Engine<C> {
@@ -30,9 +30,29 @@ impl<C: Clock> Engine<C> {
     /// assert!(engine.decide(&b).is_allowed(), "it has spent nothing");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn decide_together(&self, requests: &[Request<'_>], mut each: impl FnMut(usize, Ruling)) {
+    pub fn decide_together(&self, requests: &[Request<'_>], each: impl FnMut(usize, Ruling)) {
+        self.decide_together_with(requests, &mut Reserve::default(), each);
+    }
+
+    /// The same with what was [kept](Self::reserve) for these requests.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, Reserve};
+    /// fn all_pass(engine: &Engine, requests: &[Request<'_>], mut reserve: Reserve) -> bool {
+    ///     let mut all = true;
+    ///     let each = |_, ruling: tollgate::Ruling| all &= ruling.is_allowed();
+    ///     engine.decide_together_with(requests, &mut reserve, each);
+    ///     all
+    /// }
+    /// ```
+    pub fn decide_together_with(
+        &self,
+        requests: &[Request<'_>],
+        reserve: &mut Reserve,
+        mut each: impl FnMut(usize, Ruling),
+    ) {
         if let [one] = requests {
-            return each(0, self.decide(one));
+            return each(0, self.decide_with(one, reserve));
         }
         let active = self.active.load();
         let mut rooms = vec![String::new(); requests.len()];
@@ -72,7 +92,8 @@ impl<C: Clock> Engine<C> {
         } else {
             let ends = Ends::Several(&ends);
             let together = Together { facts: &facts, said: &mut said, ends };
-            let _ = self.ask_all(&all, together, Intent::Spend, Asking::Now);
+            let how = (Intent::Spend, Asking::Now);
+            let _ = self.ask_all(&all, together, how, Some(reserve));
         }
         facts.iter().for_each(|facts| self.fail(facts.failures()));
         for (at, (said, request)) in said.into_iter().zip(requests).enumerate() {

@@ -20,23 +20,20 @@ use crate::sharing::{About, Call, Loan, Sharing};
 
 /// What a request lacks before it can be decided: budget that only the store has. Wait until it is
 /// [fetched](Self::fetch), then ask again. Others may have been faster: then it is fetched once more, in
-/// the rest of the time, and no more than that.
+/// the rest of the time. When that is over nobody has to wait.
 ///
 /// ```
 /// # use tollgate::{Engine, Request, Ruling};
 /// async fn decide(engine: &Engine, request: &Request<'_>) -> Ruling {
-///     let wait = match engine.try_decide(request) {
-///         Ok(ruling) => return ruling,
-///         Err(wait) => wait,
-///     };
-///     let since = wait.since();
-///     wait.fetch().await;
-///     match engine.try_decide_again(request, since) {
-///         Ok(ruling) => ruling,
-///         Err(wait) => {
-///             wait.fetch().await;
-///             engine.decide(request)
-///         }
+///     let mut ruling = engine.try_decide(request);
+///     loop {
+///         let wait = match ruling {
+///             Ok(ruling) => return ruling,
+///             Err(wait) => wait,
+///         };
+///         let since = wait.since();
+///         wait.fetch().await;
+///         ruling = engine.try_decide_again(request, since);
 ///     }
 /// }
 /// ```
@@ -125,6 +122,10 @@ impl Sharing {
                 Plan::Nothing => {}
             }
         }
+        if questions.is_empty() && others.is_empty() {
+            // Others were faster, or there is nothing to be had: they have their turn first.
+            tokio::task::yield_now().await;
+        }
         if !questions.is_empty() {
             let asks: Vec<Ask> = questions.iter().map(|question| question.ask.clone()).collect();
             let answers = self.exchange(&asks, since).await;
@@ -172,7 +173,7 @@ impl Sharing {
     }
 
     /// How much longer somebody waits who has waited since then.
-    fn time_left(&self, since: Tick) -> Duration {
+    pub(super) fn time_left(&self, since: Tick) -> Duration {
         self.config.timeout.saturating_sub(self.now().since(since))
     }
 
@@ -182,8 +183,14 @@ impl Sharing {
             return match (lack.purpose, lack.cost) {
                 (Purpose::Spend | Purpose::Decide, cost) => Plan::once(lack, cost),
                 (Purpose::Look, _) => Plan::once(lack, 0),
-                // There is no place for it. Permits are lent or not had at all.
-                (Purpose::Borrow | Purpose::Permit, _) => Plan::Nothing,
+                // There is no place for it. The store decides each when they come again.
+                (Purpose::Borrow, _) => Plan::Nothing,
+                // Permits, which requests take one by one, are lent or not had at all.
+                (Purpose::Permit, _) => {
+                    let denial = lack.about.limit.no_permit();
+                    self.tell(lack.about, 1, Said::Decided(denial, None), now);
+                    Plan::Nothing
+                }
             };
         };
         lent.beside_mut().asked = now;
@@ -373,9 +380,7 @@ impl Sharing {
 
     pub(super) fn tell(&self, about: About, cost: u64, said: Said, now: Tick) {
         let (owner, until) = (about.owner, now.after(KEPT));
-        if let Err(told) = self.told.put(owner, Told { cost, said, about, until }) {
-            self.undo(told.about, told.cost, &told.said);
-        }
+        self.leave(owner, Told { cost, said, about, until });
     }
 }
 

@@ -10,7 +10,10 @@
 //!   decide ----- told / policy .... what the store said, or what the rule wants if it said nothing
 //!      |  lacks                     others took what was lent: once more, in the rest of that time,
 //!      v                            and now the store decides
-//!   Wait, decide
+//!   Wait, decide, ...
+//!
+//!   Reserving .. the same for many requests at once: what is here is kept for them until they are
+//!                decided, or all that they lack is fetched
 //!
 //!   Steward .... renews what is lent, gives back what is idle, frees places of keys that went cold,
 //!                looks whether a store that failed is well again
@@ -31,7 +34,7 @@ mod glance;
 mod health;
 mod limit;
 mod permit;
-mod planned;
+mod reserve;
 mod spend;
 mod steward;
 #[cfg(test)]
@@ -43,7 +46,8 @@ pub(crate) use glance::Glance;
 pub use health::{Health, SharingStats};
 pub(crate) use limit::SharedLimit;
 pub(crate) use permit::LentPermit;
-pub(crate) use planned::Lacks;
+pub use reserve::Reserve;
+pub(crate) use reserve::Reserving;
 pub(crate) use spend::{Asking, Back, Lack, LaterBack, Lent, Purpose, Shared};
 
 use std::fmt;

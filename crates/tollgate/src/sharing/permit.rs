@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::lease::{Receipt, Spend};
-use tollgate_core::{Decision, Retry};
-use tollgate_local::KeyHash;
+use tollgate_core::{Decision, Retry, Tick};
+use tollgate_local::{KeyHash, Lent};
 use tollgate_rules::OnStoreFailure;
 
 use crate::sharing::health::add;
+use crate::sharing::limit::SharedLimit;
 use crate::sharing::spend::{Asking, Shared};
 use crate::sharing::told::Said;
-use crate::sharing::{Call, Sharing};
+use crate::sharing::{Call, Loan, Sharing};
 
 impl Sharing {
     /// Takes a permit of those that are lent here. `None` if the store has to be asked first.
@@ -22,33 +23,27 @@ impl Sharing {
         asking: Asking,
     ) -> Option<Result<Option<LentPermit>, Decision>> {
         let (now, limit) = (self.now(), shared.limit);
+        let denial = limit.no_permit();
         if let Some(mut lent) = self.purses.known(shared.owner, now) {
             match lent.borrower().spend(now, 1) {
                 Spend::Taken(receipt) => {
-                    let place = lent.place();
-                    drop(lent);
                     add(&self.counts.lent, 1);
-                    self.call(Call::Look(place));
-                    let owner = shared.owner;
-                    return Some(Ok(Some(LentPermit {
-                        sharing: Arc::clone(self),
-                        owner,
-                        receipt,
-                    })));
+                    return Some(Ok(Some(self.permit_of(lent, shared.owner, receipt))));
                 }
                 Spend::Short(_) => {
                     add(&self.counts.short, 1);
-                    let denial = Decision::deny(limit.capacity, 0, Duration::ZERO, Retry::OnReturn);
                     return Some(Err(denial));
                 }
                 Spend::Ask => {}
             }
         }
-        let told = self.told_to(shared, false, now, asking);
-        let has_failed = told.is_some_and(|told| matches!(told.said, Said::Failed));
-        if !has_failed && !self.breaker.is_open() {
-            let denial = Decision::deny(limit.capacity, 0, Duration::ZERO, Retry::OnReturn);
-            return (asking == Asking::Now).then_some(Err(denial));
+        let said = self.told_to(shared, false, now, asking).map(|told| told.said);
+        let has_failed = matches!(said, Some(Said::Failed));
+        if !has_failed && !self.is_alone(asking) {
+            // Those who have waited, and know by now that there is none, do not wait for nothing.
+            let is_said =
+                said.is_some() || asking != Asking::Wait && self.is_used_up(shared.owner, now);
+            return (asking == Asking::Now || is_said).then_some(Err(denial));
         }
         add(&self.counts.degraded, 1);
         let is_allowed = match limit.policy {
@@ -57,6 +52,51 @@ impl Sharing {
             OnStoreFailure::Local { .. } => out_here < limit.own_permits,
         };
         Some(if is_allowed { Ok(None) } else { Err(limit.denial_alone()) })
+    }
+
+    /// Whether so many permits are here, or nobody has to be asked to know that there are none, or what
+    /// the rule does without.
+    pub(super) fn knows_of_permits(&self, shared: &Shared<'_>, now: Tick, asking: Asking) -> bool {
+        let known = self.purses.known(shared.owner, now);
+        let has = known.is_some_and(|mut lent| lent.borrower().tokens(now) >= shared.cost);
+        let is_said = || asking != Asking::Wait && !self.told.costs(shared.owner, now).is_empty();
+        has || self.is_used_up(shared.owner, now) || self.is_alone(asking) || is_said()
+    }
+
+    /// Takes a permit of those that are lent here, for a request that is decided in a moment.
+    pub(super) fn take_permit(self: &Arc<Self>, owner: KeyHash, now: Tick) -> Option<LentPermit> {
+        let mut lent = self.purses.known(owner, now)?;
+        if lent.borrower().tokens(now) == 0 {
+            return None;
+        }
+        match lent.borrower().spend(now, 1) {
+            Spend::Taken(receipt) => Some(self.permit_of(lent, owner, receipt)),
+            Spend::Short(_) | Spend::Ask => None,
+        }
+    }
+
+    /// Counts a permit that was kept for a request, and is its own from now on.
+    pub(crate) fn permit_kept(&self) {
+        add(&self.counts.lent, 1);
+    }
+
+    fn permit_of(
+        self: &Arc<Self>,
+        lent: Lent<'_, Loan>,
+        owner: KeyHash,
+        receipt: Receipt,
+    ) -> LentPermit {
+        let place = lent.place();
+        drop(lent);
+        self.call(Call::Look(place));
+        LentPermit { sharing: Arc::clone(self), owner, receipt }
+    }
+}
+
+impl SharedLimit {
+    /// What a request is told that gets no permit.
+    pub(super) fn no_permit(&self) -> Decision {
+        Decision::deny(self.capacity, 0, Duration::ZERO, Retry::OnReturn)
     }
 }
 

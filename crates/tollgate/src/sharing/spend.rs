@@ -10,6 +10,7 @@ use tollgate_rules::OnStoreFailure;
 
 use crate::sharing::health::add;
 use crate::sharing::limit::SharedLimit;
+use crate::sharing::reserve::KeptWhat;
 use crate::sharing::told::{Said, Told};
 use crate::sharing::{About, Call, Sharing};
 
@@ -35,7 +36,8 @@ impl Shared<'_> {
 pub(crate) enum Asking {
     /// It says what it lacks, and comes again.
     Wait,
-    /// It was fetched for, since then. If others were faster, it says once more what it lacks.
+    /// It was fetched for, since then. If others were faster, it says once more what it lacks, as long
+    /// as there is time.
     Again { since: Tick },
     /// It is decided with what is here.
     Now,
@@ -128,10 +130,16 @@ impl Sharing {
     /// The same, whatever waits.
     #[inline]
     fn take_lent(&self, shared: &Shared<'_>, now: Tick) -> Lent {
-        if shared.limit.is_strict {
-            return Lent::Not;
+        match shared.limit.is_strict {
+            true => Lent::Not,
+            false => self.take_of(shared.owner, shared.cost, now),
         }
-        match self.purses.take(shared.owner, now, shared.cost) {
+    }
+
+    /// The same for a key to which something can be lent.
+    #[inline]
+    pub(super) fn take_of(&self, owner: KeyHash, cost: u64, now: Tick) -> Lent {
+        match self.purses.take(owner, now, cost) {
             Taken::Spent { decision, is_low, place, filling } => {
                 if is_low {
                     self.call(Call::Look(place));
@@ -175,53 +183,81 @@ impl Sharing {
         if shared.cost == 0 {
             return self.look(shared, now, asking).map(|seen| (seen, Back::Nothing));
         }
-        match self.told_to(shared, false, now, asking) {
-            Some(told) => match told.said {
-                Said::Decided(decision, at) => {
-                    // What is not left in the store may lie here. It is looked for first, because
-                    // whoever takes and finds too little counts as denied.
-                    if !decision.is_allowed()
-                        && self.is_here(shared, now)
-                        && let spent @ Lent::Spent(..) = self.take_lent(shared, now)
-                    {
-                        return spent.said();
-                    }
-                    match (at, decision.is_allowed()) {
-                        (Some(_), _) => add(&self.counts.asked, 1),
-                        // The borrower could say it by itself.
-                        (None, true) => add(&self.counts.lent, 1),
-                        (None, false) => add(&self.counts.short, 1),
-                    }
-                    let back = match decision.is_allowed() {
-                        true => Back::Told(Box::new(told)),
-                        false => Back::Nothing,
-                    };
-                    return Some((decision, back));
-                }
-                Said::Failed | Said::Seen(_) => {}
-            },
-            None => {
-                // Somebody else's answer may have been in the way.
-                if let Some(said) = self.take_lent(shared, now).said() {
-                    return Some(said);
-                }
-                if self.breaker.is_open() {
-                    return Some(self.spend_alone(shared, now, clock, name));
-                }
-                if asking != Asking::Now {
-                    return None;
-                }
-                // Or the steward had the purse in its hands: then it is full again when he is done.
-                drop(self.purses.known(shared.owner, now));
-                if let Some(said) = self.take_lent(shared, now).said() {
-                    return Some(said);
-                }
-                add(&self.counts.short, 1);
-                let denial = Decision::deny(shared.limit.capacity, 0, SOON, Retry::After(SOON));
-                return Some((denial, Back::Nothing));
-            }
+        if let Some(told) = self.told_to(shared, false, now, asking) {
+            return Some(self.heed(shared, told, now, clock, name));
         }
-        Some(self.spend_alone(shared, now, clock, name))
+        // Somebody else's answer may have been in the way.
+        if let Some(said) = self.take_lent(shared, now).said() {
+            return Some(said);
+        }
+        if self.is_alone(asking) {
+            return Some(self.spend_alone(shared, now, clock, name));
+        }
+        if asking != Asking::Now {
+            return None;
+        }
+        // Or the steward had the purse in its hands: then it is full again when he is done.
+        drop(self.purses.known(shared.owner, now));
+        if let Some(said) = self.take_lent(shared, now).said() {
+            return Some(said);
+        }
+        add(&self.counts.short, 1);
+        let denial = Decision::deny(shared.limit.capacity, 0, SOON, Retry::After(SOON));
+        Some((denial, Back::Nothing))
+    }
+
+    /// What the store has said to a request, or what its rule says if the store said nothing.
+    fn heed(
+        &self,
+        shared: &Shared<'_>,
+        told: Told<About>,
+        now: Tick,
+        clock: &impl Clock,
+        name: impl FnOnce() -> Arc<[u8]>,
+    ) -> (Decision, Back) {
+        let Said::Decided(decision, at) = told.said else {
+            return self.spend_alone(shared, now, clock, name);
+        };
+        // What is not left in the store may lie here. It is looked for first, because whoever takes
+        // and finds too little counts as denied.
+        if !decision.is_allowed()
+            && self.is_here(shared, now)
+            && let Lent::Spent(decision, place, filling) = self.take_lent(shared, now)
+        {
+            return (decision, Back::Purse(place, filling));
+        }
+        match (at, decision.is_allowed()) {
+            (Some(_), _) => add(&self.counts.asked, 1),
+            // The borrower could say it by itself.
+            (None, true) => add(&self.counts.lent, 1),
+            (None, false) => add(&self.counts.short, 1),
+        }
+        match decision.is_allowed() {
+            true => (decision, Back::Told(Box::new(told))),
+            false => (decision, Back::Nothing),
+        }
+    }
+
+    /// Spends what was kept for the request.
+    pub(crate) fn spend_kept(
+        &self,
+        shared: &Shared<'_>,
+        kept: KeptWhat,
+        now: Tick,
+        clock: &impl Clock,
+        name: impl FnOnce() -> Arc<[u8]>,
+    ) -> (Decision, Back) {
+        match kept {
+            KeptWhat::Taken(decision, place, filling) => (decision, Back::Purse(place, filling)),
+            KeptWhat::Short(denial) => (denial, Back::Nothing),
+            KeptWhat::Told(told) => self.heed(shared, told, now, clock, name),
+            KeptWhat::Alone => self.spend_alone(shared, now, clock, name),
+        }
+    }
+
+    /// Whether somebody has waited for as long as the store may take.
+    fn is_over(&self, asking: Asking) -> bool {
+        matches!(asking, Asking::Again { since } if self.time_left(since).is_zero())
     }
 
     /// What the rule does while the store is gone.
@@ -264,7 +300,7 @@ impl Sharing {
         match self.told_to(shared, true, now, asking).map(|told| told.said) {
             Some(Said::Seen(seen) | Said::Decided(seen, _)) => return Some(seen_for(seen, cost)),
             Some(Said::Failed) => {}
-            None if self.breaker.is_open() => {}
+            None if self.is_alone(asking) => {}
             None => {
                 let whole = Decision::allow(limit.capacity, limit.capacity, Duration::ZERO);
                 return (asking == Asking::Now).then_some(whole);
@@ -296,18 +332,29 @@ impl Sharing {
     }
 
     /// Whether requests that cost so much in all can be decided without asking the store. If it was
-    /// asked for that a moment `ago`, only if there is nothing left in it either.
-    pub(super) fn has(&self, shared: &Shared<'_>, now: Tick, ago: bool) -> bool {
+    /// asked for that, a denial counts only if there is nothing left in it either.
+    pub(super) fn is_decided_here(
+        &self,
+        shared: &Shared<'_>,
+        now: Tick,
+        asking: Asking,
+        is_used_up: bool,
+    ) -> bool {
         let taken = match shared.limit.is_strict {
             true => Taken::Unknown,
             false => self.purses.look(shared.owner, now, shared.cost),
         };
-        let has = match taken {
+        let is_decided = match taken {
             Taken::Spent { .. } => true,
-            Taken::Short(_) => !ago || self.is_used_up(shared.owner, now),
+            Taken::Short(_) => asking == Asking::Wait || is_used_up,
             Taken::Locked(_) | Taken::Unknown => false,
         };
-        has || self.breaker.is_open()
+        is_decided || self.is_alone(asking)
+    }
+
+    /// Whether a request that finds nothing here is its rule's alone to decide.
+    pub(super) fn is_alone(&self, asking: Asking) -> bool {
+        self.breaker.is_open() || self.is_over(asking)
     }
 
     /// Whether so much is lent. Where none is found the borrower is asked: somebody may have the purse
@@ -327,15 +374,8 @@ impl Sharing {
         }
     }
 
-    /// Whether so many permits are here, or there are none in the store either.
-    pub(super) fn has_permits(&self, owner: KeyHash, count: u64, now: Tick) -> bool {
-        let known = self.purses.known(owner, now);
-        let has = known.is_some_and(|mut lent| lent.borrower().tokens(now) >= count);
-        has || self.is_used_up(owner, now) || self.breaker.is_open()
-    }
-
     /// Whether the store had nothing left a moment ago.
-    fn is_used_up(&self, owner: KeyHash, now: Tick) -> bool {
+    pub(super) fn is_used_up(&self, owner: KeyHash, now: Tick) -> bool {
         let known = self.purses.known(owner, now);
         known.is_some_and(|mut lent| is_used_up(lent.borrower(), now))
     }
@@ -370,6 +410,13 @@ impl Sharing {
         match back {
             Back::Told(told) => self.undo(about, cost, &told.said),
             back => self.give_back(&shared, back, clock),
+        }
+    }
+
+    /// Leaves an answer for others of its key, or has it undone if there is no room for it.
+    pub(super) fn leave(&self, owner: KeyHash, told: Told<About>) {
+        if let Err(told) = self.told.put(owner, told) {
+            self.undo(told.about, told.cost, &told.said);
         }
     }
 

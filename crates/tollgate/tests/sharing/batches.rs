@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use tollgate::{Request, SharingConfig};
+use tollgate::{Engine, ManualClock, Request, Reserve, SharingConfig};
 
 use crate::{Fleet, root, run, settle};
 
@@ -18,6 +18,17 @@ async fn busy(rules: &str) -> Fleet {
         fleet.pass(Duration::from_millis(1)).await;
     }
     fleet
+}
+
+/// How many of these pass with what is kept for them.
+fn passing_with(
+    engine: &Engine<ManualClock>,
+    requests: &[Request<'_>],
+    reserve: &mut Reserve,
+) -> usize {
+    let mut passed = 0;
+    engine.decide_each_with(requests, reserve, |_, it| passed += usize::from(it.is_allowed()));
+    passed
 }
 
 #[test]
@@ -104,6 +115,69 @@ fn a_request_that_finds_what_it_fetched_taken_by_others_is_fetched_for_again() {
         assert_eq!(wait.since(), since, "its time is not longer for it");
         wait.fetch().await;
         assert!(engine.decide(&request).is_allowed(), "the store has thousands");
+        let wait = engine.try_decide_again(&request, since).expect_err("that was somebody else");
+        wait.fetch().await;
+        assert!(engine.try_decide_again(&request, since).unwrap().is_allowed());
+    });
+}
+
+#[test]
+fn what_is_kept_for_a_batch_is_taken_by_nobody_else() {
+    run(async {
+        let fleet = busy("rules: [{ name: a, key: [], limit: 6000/min }]").await;
+        let (engine, request, requests) = (&fleet.nodes[0], root(), [root(); 5]);
+        let mut reserve = engine.reserve(&requests, &[]).expect("as much is lent");
+        while engine.try_decide(&request).is_ok() {}
+        assert_eq!(passing_with(engine, &requests, &mut reserve), 5);
+        assert!(!engine.decide(&request).is_allowed(), "there was no more");
+    });
+}
+
+#[test]
+fn what_a_batch_leaves_goes_back() {
+    run(async {
+        let rules = "rules: [{ name: a, key: [], limit: 6000/min }]";
+        let all = |fleet: &Fleet| {
+            (0..).take_while(|_| fleet.nodes[0].try_decide(&root()).is_ok()).count()
+        };
+        let lent = all(&busy(rules).await);
+        let fleet = busy(rules).await;
+        let (engine, requests) = (&fleet.nodes[0], [root(); 5]);
+        let mut reserve = engine.reserve(&requests, &[]).expect("as much is lent");
+        assert_eq!(passing_with(engine, &requests[..2], &mut reserve), 2);
+        drop(reserve);
+        assert_eq!(all(&fleet), lent - 2);
+    });
+}
+
+#[test]
+fn what_the_store_said_to_a_batch_that_is_given_up_is_there_for_others() {
+    run(async {
+        let fleet =
+            Fleet::new(1, "rules: [{ name: a, key: [], limit: 100/day, consistency: strict }]");
+        let (engine, requests) = (&fleet.nodes[0], [root(); 5]);
+        let wait = engine.reserve(&requests, &[]).expect_err("the store decides");
+        let since = wait.since();
+        wait.fetch().await;
+        drop(engine.reserve_again(&requests, since).expect("it has decided"));
+        let mut reserve = engine.reserve_again(&requests, since).expect("nothing is lost");
+        assert_eq!(passing_with(engine, &requests, &mut reserve), 5);
+        assert_eq!(engine.sharing().unwrap().exchanges, 5);
+    });
+}
+
+#[test]
+fn permits_that_are_kept_for_a_batch_are_taken_by_nobody_else() {
+    run(async {
+        let fleet = Fleet::new(1, "rules: [{ name: a, key: [], concurrent: 10 }]");
+        let (engine, requests) = (&fleet.nodes[0], [root(); 3]);
+        drop(fleet.decided_at_once(0, &requests).await);
+        let mut reserve = engine.reserve(&requests, &[]).expect("they are here");
+        let mut held = Vec::new();
+        while let Ok(ruling) = engine.try_decide(&root()) {
+            held.push(ruling);
+        }
+        assert_eq!(passing_with(engine, &requests, &mut reserve), 3);
     });
 }
 
@@ -112,16 +186,15 @@ fn a_batch_does_not_count_on_what_others_can_take_while_it_waits() {
     run(async {
         let fleet = busy("rules: [{ name: a, key: [], limit: 6000/min }]").await;
         let (engine, request, requests) = (&fleet.nodes[0], root(), [root(); 1_000]);
-        let wait = engine.lacks(&requests, &[]).expect("less is lent");
+        let wait = engine.reserve(&requests, &[]).expect_err("less is lent");
         let since = wait.since();
         wait.fetch().await;
         while engine.try_decide(&request.cost(50)).is_ok() {}
-        let wait = engine.lacks_again(&requests, since).expect("others were faster");
+        let wait = engine.reserve_again(&requests, since).expect_err("others were faster");
         while engine.try_decide(&request).is_ok() {}
         wait.fetch().await;
-        let mut passed = 0;
-        engine.decide_batch(&requests, |_, ruling| passed += usize::from(ruling.is_allowed()));
-        assert_eq!(passed, 1_000);
+        let mut reserve = engine.reserve_again(&requests, since).expect("the store has decided");
+        assert_eq!(passing_with(engine, &requests, &mut reserve), 1_000);
     });
 }
 
@@ -168,10 +241,9 @@ fn the_second_time_ends_with_the_first() {
         while engine.try_decide(&request).is_ok() {}
         let since = engine.try_decide(&request).expect_err("nothing is lent any more").since();
         fleet.clock.advance(Duration::from_millis(50));
-        let wait = engine.try_decide_again(&request, since).expect_err("nothing was fetched");
         let before = engine.sharing().unwrap();
-        wait.fetch().await;
-        assert!(!engine.decide(&request).is_allowed(), "its rule decides");
+        let ruling = engine.try_decide_again(&request, since).expect("its time is over");
+        assert!(!ruling.is_allowed(), "its rule decides");
         let after = engine.sharing().unwrap();
         assert_eq!((after.exchanges, after.degraded), (before.exchanges, before.degraded + 1));
     });
@@ -209,7 +281,7 @@ fn those_who_look_at_once_hear_what_the_store_has() {
             let [a, b] = ["/a", "/b"].map(|path| Request::new("GET", path));
             assert_eq!(fleet.passing_at_once(0, &[a.cost(4)]).await, 1);
             let (engine, peeks) = (&fleet.nodes[1], [a, b, a, a.cost(0)]);
-            let wait = engine.lacks(&[], &peeks).expect("nothing is lent here");
+            let wait = engine.reserve(&[], &peeks).expect_err("nothing is lent here");
             wait.fetch().await;
             let left = peeks.map(|peek| engine.peek(&peek).decision());
             let used = left.map(|decision| decision.limit() - decision.remaining());

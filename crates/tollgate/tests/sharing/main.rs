@@ -142,15 +142,14 @@ impl Fleet {
 
     async fn decided_at_once(&self, node: usize, requests: &[Request<'_>]) -> Vec<Ruling> {
         let engine = &self.nodes[node];
-        if let Some(wait) = engine.lacks(requests, &[]) {
+        let mut reserve = engine.reserve(requests, &[]);
+        while let Err(wait) = reserve {
             let since = wait.since();
             wait.fetch().await;
-            if let Some(wait) = engine.lacks_again(requests, since) {
-                wait.fetch().await;
-            }
+            reserve = engine.reserve_again(requests, since);
         }
-        let mut rulings = Vec::new();
-        engine.decide_batch(requests, |_, ruling| rulings.push(ruling));
+        let (mut reserve, mut rulings) = (reserve.unwrap(), Vec::new());
+        engine.decide_batch_with(requests, &mut reserve, |_, ruling| rulings.push(ruling));
         rulings
     }
 

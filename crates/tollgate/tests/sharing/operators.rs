@@ -198,7 +198,7 @@ fn an_answer_from_before_a_reset_lends_nothing_after_it() {
         let (engine, shop) = (&fleet.nodes[0], &fleet.shop);
         shop.is_slow.store(true, Ordering::Relaxed);
         let fetch = |count| {
-            let wait = engine.lacks(&vec![alice(); count], &[]).expect("nothing is lent");
+            let wait = engine.reserve(&vec![alice(); count], &[]).expect_err("nothing is lent");
             tokio::spawn(wait.fetch())
         };
         let before = fetch(3_000);

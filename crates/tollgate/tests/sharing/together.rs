@@ -84,7 +84,7 @@ fn requests_of_a_batch_lack_what_they_need_in_all() {
     run(async {
         let fleet = Fleet::new(1, "rules: [{ name: a, key: [], limit: 7/h }]");
         let requests = [root(); 10];
-        let wait = fleet.nodes[0].lacks(&requests, &[]).expect("the store has to be asked");
+        let wait = fleet.nodes[0].reserve(&requests, &[]).expect_err("the store has to be asked");
         wait.fetch().await;
         let mut passed = 0;
         fleet.nodes[0].decide_batch(&requests, |_, ruling| {
@@ -100,7 +100,7 @@ fn parts_of_a_request_pass_together_or_not_at_all() {
         let fleet = Fleet::new(1, "rules: [{ name: a, key: [path], limit: 2/h }]");
         let (a, b) = (Request::new("GET", "/a"), Request::new("GET", "/b"));
         let ask = async |requests: &[Request<'_>]| {
-            if let Some(wait) = fleet.nodes[0].lacks(requests, &[]) {
+            if let Err(wait) = fleet.nodes[0].reserve(requests, &[]) {
                 wait.fetch().await;
             }
             let mut allowed = Vec::new();

@@ -73,17 +73,17 @@ impl Asking {
                 let both = asked.checks.iter().zip(&requests);
                 both.filter(|(check, _)| check.peek == peek).map(|(_, request)| *request).collect()
             };
-            self.service.need(&those(false), &those(true), self.turn)?;
+            let mut kept = self.service.keep(&those(false), &those(true), self.turn)?;
             for (at, (check, request)) in asked.checks.iter().zip(&requests).enumerate() {
                 let mut ruling = match check.peek {
                     true => self.service.peek(request),
-                    false => self.service.check(Name::Grpc, request),
+                    false => self.service.check_with(Name::Grpc, request, &mut kept),
                 };
                 tell(at, &mut ruling);
             }
         } else {
-            self.service.need(&requests, &[], self.turn)?;
-            self.service.check_batch(Name::Grpc, &requests, tell);
+            let mut kept = self.service.keep(&requests, &[], self.turn)?;
+            self.service.check_batch(Name::Grpc, &requests, &mut kept, tell);
         }
         Ok(frame::end(to))
     }

@@ -47,7 +47,7 @@ impl Answers {
     ) -> Poll<Option<Result<CheckResponse, Status>>> {
         match self.asking.of(&self.peer, turn).check(asked.clone()) {
             Err(Refusal::Wait(wait)) => {
-                let turn = turn.after(&wait.0);
+                let turn = Turn::after(&wait.0);
                 self.waiting = Some((asked, Box::pin(wait.0.fetch()), turn));
                 context.waker().wake_by_ref();
                 Poll::Pending

@@ -107,7 +107,7 @@ fn what_has_passed_is_spent_of_limits_that_are_shared() {
         let request = tollgate::Request::new("GET", "/").attributes(&[("domain", "shop")]);
         let left = async || {
             let look = |turn| server.service().try_peek(&request, turn);
-            in_turn(look).await.unwrap().decision().remaining()
+            in_turn(look).await.decision().remaining()
         };
         // The store is told within a moment.
         let charged = async {

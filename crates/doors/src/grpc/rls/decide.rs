@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tollgate::{Ask, Decision, Request, Retry, Ruling};
+use tollgate::{Ask, Decision, Request, Reserve, Retry, Ruling};
 use tollgate_rules::Descriptors;
 
 use crate::door::Name;
@@ -94,18 +94,24 @@ impl Asking {
         let (checks, peeks): (Vec<_>, Vec<_>) = by_rules.partition(|part| part.spends_by_rules());
         let checks: Vec<_> = checks.iter().map(|part| part.request).collect();
         let peeks: Vec<_> = peeks.iter().map(|part| part.looking()).collect();
-        self.service.need(&checks, &peeks, self.turn)?;
+        let mut kept = self.service.keep(&checks, &peeks, self.turn)?;
         match self.service.rules().descriptors() {
             Descriptors::Together => {
                 add_up(&mut parts);
-                self.decide_together(&parts)
+                self.decide_together(&parts, &mut kept)
             }
-            Descriptors::Each => parts.iter().map(|part| self.decide_one(part)).collect(),
+            Descriptors::Each => {
+                parts.iter().map(|part| self.decide_one(part, &mut kept)).collect()
+            }
         }
     }
 
     /// All or nothing.
-    fn decide_together(&self, parts: &[Part<'_, '_>]) -> Result<Vec<Decided>, Refusal> {
+    fn decide_together(
+        &self,
+        parts: &[Part<'_, '_>],
+        kept: &mut Reserve,
+    ) -> Result<Vec<Decided>, Refusal> {
         // Limits that came with descriptors, and those that only look, are looked at first.
         let mut decided = Vec::with_capacity(parts.len());
         for part in parts {
@@ -121,7 +127,7 @@ impl Asking {
         let requests: Vec<_> = asked().map(|(_, part)| part.request).collect();
         let mut places = asked().map(|(at, _)| at);
         let mut all_allowed = true;
-        self.service.check_together(Name::Grpc, &requests, |_, ruling| {
+        self.service.check_together(Name::Grpc, &requests, kept, |_, ruling| {
             all_allowed &= ruling.is_allowed();
             if let Some(at) = places.next() {
                 decided[at] = Some(Decided::ByRules(ruling));
@@ -183,12 +189,12 @@ impl Asking {
     }
 
     /// On its own.
-    fn decide_one(&self, part: &Part<'_, '_>) -> Result<Decided, Refusal> {
+    fn decide_one(&self, part: &Part<'_, '_>, kept: &mut Reserve) -> Result<Decided, Refusal> {
         match (part.own.is_some(), part.described.hits) {
             (_, 0) => self.look(part),
             (true, _) => self.own(part, Intent::Spend),
             (false, _) => {
-                let ruling = self.service.check(Name::Grpc, &part.request);
+                let ruling = self.service.check_with(Name::Grpc, &part.request, kept);
                 Ok(self.and_charge(ruling, &part.request))
             }
         }

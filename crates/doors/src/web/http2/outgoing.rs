@@ -101,7 +101,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
                 Err((RESOURCE_EXHAUSTED, NO_ROOM.to_owned()))
             }
             Called::Wait(wait) => {
-                let (turn, body) = (turn.after(&wait), body.to_vec());
+                let (turn, body) = (Turn::after(&wait), body.to_vec());
                 let fetch = Box::pin(wait.fetch());
                 return self.keep_back(stream, extra, Until::Fetched { fetch, turn, method, body });
             }

@@ -1,0 +1,266 @@
+//! What several requests need that are decided one after the other.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use tollgate_core::{Decision, Tick};
+use tollgate_local::{ByHash, KeyHash, Place};
+
+use crate::sharing::fetch::Wait;
+use crate::sharing::permit::LentPermit;
+use crate::sharing::spend::{Asking, Lack, Lent, Purpose, Shared};
+use crate::sharing::told::{Costs, Told};
+use crate::sharing::{About, Sharing};
+
+/// What is kept for requests until they are decided: nobody else takes it meanwhile. What they leave
+/// goes back.
+///
+/// ```
+/// # use tollgate::{Engine, Request, RuleSet};
+/// let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/h }]")?)?;
+/// let requests = [Request::new("GET", "/"); 2];
+/// let mut reserve = engine.reserve(&requests, &[]).expect("there is no store to wait for");
+/// let mut allowed = Vec::new();
+/// engine.decide_each_with(&requests, &mut reserve, |_, ruling| allowed.push(ruling.is_allowed()));
+/// assert_eq!(allowed, [true, false]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Default)]
+pub struct Reserve {
+    /// `None` as long as nothing is kept.
+    sharing: Option<Arc<Sharing>>,
+    kept: ByHash<VecDeque<Kept>>,
+    permits: ByHash<Vec<LentPermit>>,
+}
+
+/// What is kept for one request.
+struct Kept {
+    cost: u64,
+    what: KeptWhat,
+}
+
+pub(crate) enum KeptWhat {
+    /// It was taken out of a purse.
+    Taken(Decision, Place, u8),
+    /// There is nothing for it.
+    Short(Decision),
+    /// What the store has said.
+    Told(Told<About>),
+    /// The store is gone, or has not answered in time: the rule decides.
+    Alone,
+}
+
+impl Reserve {
+    /// What is kept for a request of that cost.
+    pub(crate) fn take(&mut self, owner: KeyHash, cost: u64) -> Option<KeptWhat> {
+        let kept = self.kept.get_mut(&owner)?;
+        let at = kept.iter().position(|kept| kept.cost == cost)?;
+        kept.remove(at).map(|kept| kept.what)
+    }
+
+    pub(crate) fn take_permit(&mut self, owner: KeyHash) -> Option<LentPermit> {
+        self.permits.get_mut(&owner)?.pop()
+    }
+}
+
+impl Drop for Reserve {
+    fn drop(&mut self) {
+        let Some(sharing) = &self.sharing else { return };
+        for (owner, kept) in self.kept.drain() {
+            for Kept { cost, what } in kept {
+                match what {
+                    KeptWhat::Taken(_, place, filling) => sharing.put_back(place, filling, cost),
+                    KeptWhat::Told(told) => sharing.leave(owner, told),
+                    KeptWhat::Short(_) | KeptWhat::Alone => {}
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Reserve {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reserve").field("keys", &self.kept.len()).finish_non_exhaustive()
+    }
+}
+
+/// Keeps what requests need that are decided one after the other, or finds out what of it is not here.
+///
+/// What several need of one key is asked for as one sum, and is lent. If the store has not so much, or
+/// others were faster, the store decides each of them, as often as it takes in the time there is.
+///
+/// Nothing is taken before all of it was seen: what is put back may find its purse filled anew, and is
+/// lost then.
+pub(crate) struct Reserving<'a> {
+    sharing: &'a Arc<Sharing>,
+    now: Tick,
+    /// When they were first fetched for, if they were.
+    since: Option<Tick>,
+    keys: ByHash<Planned>,
+    spends: Vec<Spends>,
+    permits: Vec<KeyHash>,
+    lacks: Vec<Lack>,
+}
+
+/// One that spends.
+#[derive(Clone, Copy)]
+struct Spends {
+    owner: KeyHash,
+    cost: u64,
+    is_strict: bool,
+}
+
+/// What those before need of a key.
+#[derive(Default)]
+struct Planned {
+    sum: u64,
+    /// The answers that wait for them.
+    told: Costs,
+    /// Where the lack is that stands for all of them.
+    lack: Option<usize>,
+    /// Lacks of those for which there is enough here, if nobody comes behind them. By the time that the
+    /// store has decided the others it may be gone.
+    waiting: Vec<Lack>,
+    /// Whether there is nothing left in the store either.
+    is_used_up: bool,
+}
+
+impl<'a> Reserving<'a> {
+    pub(crate) fn new(sharing: &'a Arc<Sharing>, now: Tick, since: Option<Tick>) -> Self {
+        let (spends, permits, lacks) = (Vec::new(), Vec::new(), Vec::new());
+        Self { sharing, now, since, keys: ByHash::default(), spends, permits, lacks }
+    }
+
+    /// One spends. `name` is what the key is called in the store.
+    pub(crate) fn spend(&mut self, shared: &Shared<'_>, name: impl FnOnce() -> Arc<[u8]>) {
+        if shared.cost == 0 {
+            return self.look(shared, name);
+        }
+        let Shared { limit, owner, cost, .. } = *shared;
+        self.spends.push(Spends { owner, cost, is_strict: limit.is_strict });
+        let Self { sharing, now, since, keys, lacks, .. } = self;
+        let again = since.is_some();
+        let planned = keys.entry(shared.owner).or_insert_with(|| Planned {
+            told: if again { sharing.told.costs(shared.owner, *now) } else { Costs::new() },
+            is_used_up: again && sharing.is_used_up(shared.owner, *now),
+            ..Planned::default()
+        });
+        let fits = |told: &Option<u64>| told.is_none_or(|cost| cost == shared.cost);
+        if let Some(at) = planned.told.iter().position(fits) {
+            planned.told.swap_remove(at);
+            return;
+        }
+        planned.sum = planned.sum.saturating_add(shared.cost);
+        let all = Shared { cost: planned.sum, ..*shared };
+        let has = sharing.is_decided_here(&all, *now, asking(*since), planned.is_used_up);
+        if has && !again {
+            return;
+        }
+        if again || shared.limit.is_strict {
+            planned.waiting.push(Lack::new(shared, name(), Purpose::Decide));
+            if !has {
+                lacks.append(&mut planned.waiting);
+            }
+            return;
+        }
+        let sum = planned.sum.min(shared.limit.capacity);
+        match planned.lack {
+            Some(at) => (lacks[at].cost, lacks[at].purpose) = (sum, Purpose::Borrow),
+            None => {
+                planned.lack = Some(lacks.len());
+                let is_first = planned.sum == shared.cost;
+                let purpose = if is_first { Purpose::Spend } else { Purpose::Borrow };
+                let cost = if is_first { shared.cost } else { sum };
+                lacks.push(Lack::new(&Shared { cost, ..*shared }, name(), purpose));
+            }
+        }
+    }
+
+    /// One takes a permit.
+    pub(crate) fn permit(&mut self, shared: &Shared<'_>, name: impl FnOnce() -> Arc<[u8]>) {
+        self.permits.push(shared.owner);
+        let planned = self.keys.entry(shared.owner).or_default();
+        planned.sum = planned.sum.saturating_add(shared.cost).min(shared.limit.capacity);
+        let all = Shared { cost: planned.sum, ..*shared };
+        if self.sharing.knows_of_permits(&all, self.now, asking(self.since)) {
+            return;
+        }
+        match planned.lack {
+            Some(at) => self.lacks[at].cost = planned.sum,
+            None => {
+                planned.lack = Some(self.lacks.len());
+                self.lacks.push(Lack::new(&all, name(), Purpose::Permit));
+            }
+        }
+    }
+
+    /// One looks, after all that others spend.
+    pub(crate) fn look(&mut self, shared: &Shared<'_>, name: impl FnOnce() -> Arc<[u8]>) {
+        let sum = self.keys.get(&shared.owner).map_or(0, |planned| planned.sum);
+        let all = Shared { cost: sum.saturating_add(shared.cost), ..*shared };
+        // An answer to a look is not taken by others.
+        if self.since.is_none()
+            && !self.sharing.is_decided_here(&all, self.now, Asking::Wait, false)
+        {
+            self.lacks.push(Lack::new(shared, name(), Purpose::Look));
+        }
+    }
+
+    /// What is kept for all of them, or what is to be waited for: then nothing is kept.
+    pub(crate) fn done(self) -> Result<Reserve, Wait> {
+        let Self { sharing, now, since, keys, spends, permits, lacks } = self;
+        let wait = |lacks| Err(Wait::new(sharing, lacks, since.unwrap_or(now)));
+        if !lacks.is_empty() {
+            return wait(lacks);
+        }
+        let (kept, held) = (ByHash::default(), ByHash::default());
+        let mut reserve = Reserve { sharing: Some(Arc::clone(sharing)), kept, permits: held };
+        for one in spends {
+            let is_used_up = keys.get(&one.owner).is_some_and(|planned| planned.is_used_up);
+            // Others were faster, just now. What is lacking is found out when they come again.
+            let Some(what) = keep(sharing, one, now, (asking(since), is_used_up)) else {
+                return wait(Vec::new());
+            };
+            let kept = Kept { cost: one.cost, what };
+            reserve.kept.entry(one.owner).or_default().push_back(kept);
+        }
+        for owner in permits {
+            // Where there is none, that is said when it is decided.
+            if let Some(permit) = sharing.take_permit(owner, now) {
+                reserve.permits.entry(owner).or_default().push(permit);
+            }
+        }
+        Ok(reserve)
+    }
+}
+
+/// What can be kept for a request: what the store said to one that has waited, or something that is
+/// lent.
+fn keep(
+    sharing: &Sharing,
+    Spends { owner, cost, is_strict }: Spends,
+    now: Tick,
+    (asking, is_used_up): (Asking, bool),
+) -> Option<KeptWhat> {
+    let told = match asking {
+        Asking::Wait => None,
+        Asking::Again { .. } | Asking::Now => sharing.told.take(owner, cost, false, now),
+    };
+    if let Some(told) = told {
+        return Some(KeptWhat::Told(told));
+    }
+    let lent = if is_strict { Lent::Not } else { sharing.take_of(owner, cost, now) };
+    match lent {
+        Lent::Spent(decision, place, filling) => Some(KeptWhat::Taken(decision, place, filling)),
+        Lent::Short(denial) if asking == Asking::Wait || is_used_up => {
+            Some(KeptWhat::Short(denial))
+        }
+        Lent::Short(_) | Lent::Not => sharing.is_alone(asking).then_some(KeptWhat::Alone),
+    }
+}
+
+/// How requests ask that were first fetched for then, if they were.
+fn asking(since: Option<Tick>) -> Asking {
+    since.map_or(Asking::Wait, |since| Asking::Again { since })
+}
