@@ -154,9 +154,26 @@ impl<T> Purses<T> {
     /// ```
     #[inline]
     pub fn take(&self, key: KeyHash, now: Tick, cost: u64) -> Taken {
-        let Some(place) = self.place_of(key) else { return Taken::Unknown };
-        let whose = Whose { purses: self.id, place, key: owner_of(key), owner: self.owner(place) };
-        self.purses[place.0 as usize].take(whose, now, cost)
+        match self.whose(key) {
+            Some(whose) => self.purses[whose.place.0 as usize].take(whose, now, cost),
+            None => Taken::Unknown,
+        }
+    }
+
+    /// Spends a `sum` for so many requests at once, or nothing.
+    ///
+    /// ```
+    /// use tollgate_core::Tick;
+    /// use tollgate_local::{Key, Purses, Seed, Taken};
+    /// let purses = Purses::<()>::new(10);
+    /// let taken = purses.take_sum("alice".hash(&Seed::random()), Tick::ZERO, 10, 2);
+    /// assert!(matches!(taken, Taken::Unknown), "nothing was lent");
+    /// ```
+    pub fn take_sum(&self, key: KeyHash, now: Tick, sum: u64, requests: u64) -> Taken {
+        match self.whose(key) {
+            Some(whose) => self.purses[whose.place.0 as usize].take_sum(whose, now, sum, requests),
+            None => Taken::Unknown,
+        }
     }
 
     /// Starts to load what [`take`](Self::take) will need.
@@ -323,6 +340,12 @@ impl<T> Purses<T> {
         let owners = &self.owners[set].0;
         let way = owners.iter().position(|known| known.load(Ordering::Acquire) == owner)?;
         Some(Place((set * WAYS + way) as u32))
+    }
+
+    #[inline]
+    fn whose(&self, key: KeyHash) -> Option<Whose<'_>> {
+        let place = self.place_of(key)?;
+        Some(Whose { purses: self.id, place, key: owner_of(key), owner: self.owner(place) })
     }
 
     #[inline]

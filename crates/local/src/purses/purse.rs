@@ -194,6 +194,21 @@ impl Purse {
         }
     }
 
+    /// Spends for several requests at once, or for none of them.
+    pub(super) fn take_sum(&self, whose: Whose<'_>, now: Tick, sum: u64, of: u64) -> Taken {
+        let mut word = self.word.load(Ordering::Acquire);
+        loop {
+            if let Some(taken) = self.without(word, whose, now, sum) {
+                return taken;
+            }
+            let next = word - sum + counted(word, of);
+            match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return self.spent(whose.place, next, 0),
+                Err(current) => word = current,
+            }
+        }
+    }
+
     /// What is said if nothing is taken from this word. It was read before anything that is published
     /// with it.
     #[inline]

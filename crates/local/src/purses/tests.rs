@@ -76,6 +76,19 @@ fn what_is_lent_is_spent_without_the_borrower_and_booked_when_it_is_asked() {
 }
 
 #[test]
+fn a_sum_is_taken_for_all_requests_or_for_none() {
+    let (purses, _) = purse_with(10);
+    let take = |sum| purses.take_sum(key("a"), at(1), sum, 3);
+    assert!(!matches!(take(11), Taken::Spent { .. }), "there are ten");
+    let Taken::Spent { decision, place, filling, .. } = take(8) else { panic!("it was all there") };
+    assert_eq!(decision.remaining(), 992);
+    assert!(!matches!(take(3), Taken::Spent { .. }));
+    purses.put_back(place, filling, 4);
+    assert_eq!(purses.known(key("a"), at(2)).unwrap().borrower().tokens(at(2)), 6);
+    assert_eq!(purses.counts().0, 2, "one of three was in vain");
+}
+
+#[test]
 fn nothing_is_spent_after_the_lease_has_ended() {
     let (purses, _) = purse_with(10);
     let until = purses.known(key("a"), at(1)).unwrap().borrower().until();

@@ -4,14 +4,15 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use tollgate_core::{Decision, Tick};
-use tollgate_local::{ByHash, KeyHash, Place};
+use tollgate_local::{ByHash, KeyHash, Place, Taken};
 
 use crate::sharing::fetch::Wait;
 use crate::sharing::permit::LentPermit;
-use crate::sharing::spend::{Asking, Lack, Lent, Purpose, Shared};
+use crate::sharing::spend::{Asking, Lack, Purpose, Shared};
 use crate::sharing::told::{Costs, Told};
-use crate::sharing::{About, Sharing};
+use crate::sharing::{About, Call, Sharing};
 
 /// What is kept for requests until they are decided: nobody else takes it meanwhile. What they leave
 /// goes back.
@@ -98,23 +99,17 @@ pub(crate) struct Reserving<'a> {
     /// When they were first fetched for, if they were.
     since: Option<Tick>,
     keys: ByHash<Planned>,
-    spends: Vec<Spends>,
     permits: Vec<KeyHash>,
     lacks: Vec<Lack>,
-}
-
-/// One that spends.
-#[derive(Clone, Copy)]
-struct Spends {
-    owner: KeyHash,
-    cost: u64,
-    is_strict: bool,
 }
 
 /// What those before need of a key.
 #[derive(Default)]
 struct Planned {
+    /// What each of them spends, and what of that is not told yet, in all.
+    spends: Vec<u64>,
     sum: u64,
+    is_strict: bool,
     /// The answers that wait for them.
     told: Costs,
     /// Where the lack is that stands for all of them.
@@ -128,8 +123,8 @@ struct Planned {
 
 impl<'a> Reserving<'a> {
     pub(crate) fn new(sharing: &'a Arc<Sharing>, now: Tick, since: Option<Tick>) -> Self {
-        let (spends, permits, lacks) = (Vec::new(), Vec::new(), Vec::new());
-        Self { sharing, now, since, keys: ByHash::default(), spends, permits, lacks }
+        let (permits, lacks) = (Vec::new(), Vec::new());
+        Self { sharing, now, since, keys: ByHash::default(), permits, lacks }
     }
 
     /// One spends. `name` is what the key is called in the store.
@@ -137,15 +132,15 @@ impl<'a> Reserving<'a> {
         if shared.cost == 0 {
             return self.look(shared, name);
         }
-        let Shared { limit, owner, cost, .. } = *shared;
-        self.spends.push(Spends { owner, cost, is_strict: limit.is_strict });
         let Self { sharing, now, since, keys, lacks, .. } = self;
         let again = since.is_some();
         let planned = keys.entry(shared.owner).or_insert_with(|| Planned {
             told: if again { sharing.told.costs(shared.owner, *now) } else { Costs::new() },
             is_used_up: again && sharing.is_used_up(shared.owner, *now),
+            is_strict: shared.limit.is_strict,
             ..Planned::default()
         });
+        planned.spends.push(shared.cost);
         let fits = |told: &Option<u64>| told.is_none_or(|cost| cost == shared.cost);
         if let Some(at) = planned.told.iter().position(fits) {
             planned.told.swap_remove(at);
@@ -209,23 +204,31 @@ impl<'a> Reserving<'a> {
 
     /// What is kept for all of them, or what is to be waited for: then nothing is kept.
     pub(crate) fn done(self) -> Result<Reserve, Wait> {
-        let Self { sharing, now, since, keys, spends, permits, lacks } = self;
-        let wait = |lacks| Err(Wait::new(sharing, lacks, since.unwrap_or(now)));
-        if !lacks.is_empty() {
-            return wait(lacks);
+        let (sharing, now) = (self.sharing, self.now);
+        let wait = |lacks| Err(Wait::new(sharing, lacks, self.since.unwrap_or(now)));
+        if !self.lacks.is_empty() {
+            return wait(self.lacks);
         }
         let (kept, held) = (ByHash::default(), ByHash::default());
         let mut reserve = Reserve { sharing: Some(Arc::clone(sharing)), kept, permits: held };
-        for one in spends {
-            let is_used_up = keys.get(&one.owner).is_some_and(|planned| planned.is_used_up);
+        let mut low = SmallVec::new();
+        let mut spending = self.keys.iter().filter(|(_, planned)| !planned.spends.is_empty());
+        let is_kept = spending.all(|(owner, planned)| {
+            let (asking, owner) = (asking(self.since), *owner);
+            let keeping = Keeping { sharing, now, asking, owner, low: &mut low };
+            keeping.all(planned, reserve.kept.entry(owner).or_default())
+        });
+        if !is_kept {
             // Others were faster, just now. What is lacking is found out when they come again.
-            let Some(what) = keep(sharing, one, now, (asking(since), is_used_up)) else {
-                return wait(Vec::new());
-            };
-            let kept = Kept { cost: one.cost, what };
-            reserve.kept.entry(one.owner).or_default().push_back(kept);
+            drop(reserve);
+            reserve = Reserve::default();
         }
-        for owner in permits {
+        // Before this it would be put back into a purse that was filled anew.
+        low.into_iter().for_each(|place| sharing.call(Call::Look(place)));
+        if !is_kept {
+            return wait(Vec::new());
+        }
+        for owner in self.permits {
             // Where there is none, that is said when it is decided.
             if let Some(permit) = sharing.take_permit(owner, now) {
                 reserve.permits.entry(owner).or_default().push(permit);
@@ -235,28 +238,93 @@ impl<'a> Reserving<'a> {
     }
 }
 
-/// What can be kept for a request: what the store said to one that has waited, or something that is
-/// lent.
-fn keep(
-    sharing: &Sharing,
-    Spends { owner, cost, is_strict }: Spends,
+/// Takes what requests of one key need.
+struct Keeping<'a> {
+    sharing: &'a Sharing,
     now: Tick,
-    (asking, is_used_up): (Asking, bool),
-) -> Option<KeptWhat> {
-    let told = match asking {
-        Asking::Wait => None,
-        Asking::Again { .. } | Asking::Now => sharing.told.take(owner, cost, false, now),
-    };
-    if let Some(told) = told {
-        return Some(KeptWhat::Told(told));
-    }
-    let lent = if is_strict { Lent::Not } else { sharing.take_of(owner, cost, now) };
-    match lent {
-        Lent::Spent(decision, place, filling) => Some(KeptWhat::Taken(decision, place, filling)),
-        Lent::Short(denial) if asking == Asking::Wait || is_used_up => {
-            Some(KeptWhat::Short(denial))
+    asking: Asking,
+    owner: KeyHash,
+    /// Places of purses that are nearly empty.
+    low: &'a mut SmallVec<[Place; 4]>,
+}
+
+impl Keeping<'_> {
+    /// Whether there was something for all of them.
+    fn all(mut self, planned: &Planned, kept: &mut VecDeque<Kept>) -> bool {
+        let mut rest = SmallVec::<[u64; 32]>::new();
+        for cost in planned.spends.iter().copied() {
+            match self.told(cost) {
+                Some(told) => kept.push_back(Kept { cost, what: KeptWhat::Told(told) }),
+                None => rest.push(cost),
+            }
         }
-        Lent::Short(_) | Lent::Not => sharing.is_alone(asking).then_some(KeptWhat::Alone),
+        let sum = rest.iter().fold(0, |sum: u64, cost| sum.saturating_add(*cost));
+        if !planned.is_strict && (self.sum(sum, &rest, kept) || self.waits_and(sum, &rest, kept)) {
+            return true;
+        }
+        let is_short = self.asking == Asking::Wait || planned.is_used_up;
+        rest.into_iter().all(|cost| {
+            let what = match planned.is_strict {
+                true => self.sharing.is_alone(self.asking).then_some(KeptWhat::Alone),
+                false => self.one(cost, is_short),
+            };
+            what.map(|what| kept.push_back(Kept { cost, what })).is_some()
+        })
+    }
+
+    /// What the store said to one that has waited.
+    fn told(&self, cost: u64) -> Option<Told<About>> {
+        match self.asking {
+            Asking::Wait => None,
+            Asking::Again { .. } | Asking::Now => {
+                self.sharing.told.take(self.owner, cost, false, self.now)
+            }
+        }
+    }
+
+    /// Takes what these need in one go, so that all of it is there or nothing is taken.
+    fn sum(&mut self, sum: u64, costs: &[u64], kept: &mut VecDeque<Kept>) -> bool {
+        if costs.is_empty() {
+            return true;
+        }
+        let Self { sharing, now, owner, .. } = *self;
+        if !matches!(sharing.purses.look(owner, now, sum), Taken::Spent { .. }) {
+            return false;
+        }
+        let taken = sharing.purses.take_sum(owner, now, sum, costs.len() as u64);
+        let Taken::Spent { decision, is_low, place, filling } = taken else { return false };
+        self.low.extend(is_low.then_some(place));
+        let mut left = decision.remaining().saturating_add(sum);
+        kept.extend(costs.iter().map(|cost| {
+            left -= cost;
+            let said = Decision::allow(decision.limit(), left, decision.reset_after());
+            Kept { cost: *cost, what: KeptWhat::Taken(said, place, filling) }
+        }));
+        true
+    }
+
+    /// The same when whoever has the purse in his hands is done with it.
+    fn waits_and(&mut self, sum: u64, costs: &[u64], kept: &mut VecDeque<Kept>) -> bool {
+        let is_known = self.sharing.purses.known(self.owner, self.now).is_some();
+        is_known && self.sum(sum, costs, kept)
+    }
+
+    /// What there is for one of those for which there is not enough.
+    fn one(&mut self, cost: u64, is_short: bool) -> Option<KeptWhat> {
+        let Self { sharing, now, owner, .. } = *self;
+        let is_alone = sharing.is_alone(self.asking);
+        let taken = match is_short || is_alone {
+            true => sharing.purses.take(owner, now, cost),
+            false => Taken::Unknown,
+        };
+        match taken {
+            Taken::Spent { decision, is_low, place, filling } => {
+                self.low.extend(is_low.then_some(place));
+                Some(KeptWhat::Taken(decision, place, filling))
+            }
+            Taken::Short(denial) if is_short => Some(KeptWhat::Short(denial)),
+            _ => is_alone.then_some(KeptWhat::Alone),
+        }
     }
 }
 

@@ -130,16 +130,10 @@ impl Sharing {
     /// The same, whatever waits.
     #[inline]
     fn take_lent(&self, shared: &Shared<'_>, now: Tick) -> Lent {
-        match shared.limit.is_strict {
-            true => Lent::Not,
-            false => self.take_of(shared.owner, shared.cost, now),
+        if shared.limit.is_strict {
+            return Lent::Not;
         }
-    }
-
-    /// The same for a key to which something can be lent.
-    #[inline]
-    pub(super) fn take_of(&self, owner: KeyHash, cost: u64, now: Tick) -> Lent {
-        match self.purses.take(owner, now, cost) {
+        match self.purses.take(shared.owner, now, shared.cost) {
             Taken::Spent { decision, is_low, place, filling } => {
                 if is_low {
                     self.call(Call::Look(place));
