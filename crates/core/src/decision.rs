@@ -249,27 +249,28 @@ impl Decision {
         self.room().left()
     }
 
-    /// The same with what is left if `cost`, which it has spent, is not spent after all. `None` if
-    /// that cannot be told from the decision alone.
+    /// Has it say what is left if `cost`, which it has spent, is not spent after all. `false` if that
+    /// cannot be told from the decision alone; then it says what it said.
     ///
     /// ```
     /// use tollgate_core::{Anchor, Limit, Phase, Tick, Word};
     /// let machine = Limit::token_bucket("5/s")?.machine(Anchor::default()).expect("a word is enough");
-    /// let decision = machine.step(Word::REST, Tick::ZERO, 2, Phase::default()).decision;
+    /// let mut decision = machine.step(Word::REST, Tick::ZERO, 2, Phase::default()).decision;
     /// assert_eq!(decision.remaining(), 3);
-    /// assert_eq!(decision.unspent(2).map(|decision| decision.remaining()), Some(5));
+    /// assert!(decision.unspend(2));
+    /// assert_eq!(decision.remaining(), 5);
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     #[inline]
-    pub const fn unspent(&self, cost: u64) -> Option<Self> {
+    pub const fn unspend(&mut self, cost: u64) -> bool {
         if self.verdict != kind::IN_TIME {
-            return None;
+            return false;
         }
-        let Some(span) = cost.checked_mul(self.scale) else { return None };
-        match self.amount.checked_sub(span) {
-            Some(amount) => Some(Self { amount, ..*self }),
-            None => None,
-        }
+        let Some(span) = cost.checked_mul(self.scale) else { return false };
+        let Some(amount) = self.amount.checked_sub(span) else { return false };
+        // In its place: others have just been written beside it.
+        self.amount = amount;
+        true
     }
 
     /// How long until the whole limit is available again, if nothing more is spent.

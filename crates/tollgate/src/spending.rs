@@ -132,28 +132,13 @@ fn look_at_others<'a>(
     each: &mut Each<Decision>,
 ) {
     for (index, decision) in each[..denying].iter_mut().enumerate() {
-        *decision = without(all, index, now, *decision);
+        if !decision.unspend(all[index].as_ref().cost) {
+            *decision = look(all, index, now);
+        }
     }
-    for (index, one) in all.iter().map(AsRef::as_ref).enumerate().skip(denying + 1) {
-        let again = all[..index].iter().any(|other| other.as_ref().is_same(one));
-        each.push(match one.counters.prepare(one.key, one.cost, now) {
-            Some((decision, _)) if !again && !decision.is_allowed() => decision,
-            Some((decision, _)) if !again => without(all, index, now, decision),
-            _ => look(all, index, now),
-        });
+    for index in denying + 1..all.len() {
+        each.push(look(all, index, now));
     }
-}
-
-/// What a limit that would allow the request says without it.
-#[inline]
-fn without<'a>(
-    all: &[impl AsRef<Spending<'a>>],
-    index: usize,
-    now: Tick,
-    allowed: Decision,
-) -> Decision {
-    let unspent = allowed.unspent(all[index].as_ref().cost);
-    unspent.unwrap_or_else(|| look(all, index, now))
 }
 
 /// What became of spending from each in turn.

@@ -79,11 +79,13 @@ fn looks_as_it_decides(subject: &Subject, visit: &Visit) -> bool {
     let Visit { before, now, cost, step } = *visit;
     let left = subject.machine.step(before, now, 0, subject.phase).decision;
     let usual = subject.machine.usual();
-    let unspent = step.decision.is_allowed().then(|| step.decision.unspent(cost)).flatten();
-    unspent.is_none_or(|unspent| unspent == left)
-        && usual
-            .at(now, cost)
-            .is_none_or(|ask| ask.looked(before) == step.decision.with_remaining_of(left))
+    let mut unspent = step.decision;
+    !unspent.is_allowed()
+        || !unspent.unspend(cost)
+        || unspent == left
+            && usual
+                .at(now, cost)
+                .is_none_or(|ask| ask.looked(before) == step.decision.with_remaining_of(left))
 }
 
 struct Once(Word);

@@ -68,7 +68,8 @@ impl<C: Clock> Engine<C> {
         ruling
     }
 
-    /// What has to be waited for, if something has: then nothing was said or spent.
+    /// What has to be waited for, if something has: then nothing was said or spent. It is boxed, because
+    /// nearly always there is nothing to hand over.
     pub(super) fn ask(
         &self,
         active: &Active,
@@ -76,7 +77,7 @@ impl<C: Clock> Engine<C> {
         (intent, asking): (Intent, Asking),
         reserve: Option<&mut Reserve>,
         said: &mut Said,
-    ) -> Option<Wait> {
+    ) -> Option<Box<Wait>> {
         let rules = active.rules();
         let (mut room, normal);
         let request = match request.is_normal() {
@@ -169,7 +170,7 @@ impl<C: Clock> Engine<C> {
         together: Together<'_, '_>,
         (intent, asking): (Intent, Asking),
         reserve: Option<&mut Reserve>,
-    ) -> Option<Wait> {
+    ) -> Option<Box<Wait>> {
         let states = SmallVec::from_elem(State::Open, all.len());
         let (lacks, spent) = (Vec::new(), SmallVec::new());
         let mut way =
@@ -178,7 +179,7 @@ impl<C: Clock> Engine<C> {
         way.shared_rates(intent);
         way.rates();
         if let Some(wait) = way.settle() {
-            return Some(wait);
+            return Some(Box::new(wait));
         }
         way.shadows();
         way.block(intent);

@@ -233,15 +233,17 @@ impl<C: Clock> Engine<C> {
         intent: Intent,
         asking: Asking,
     ) -> Result<Ruling, Wait> {
-        let mut ruling = Ruling::new(self.active.load());
-        let (active, said) = ruling.parts();
-        if let Some(wait) = self.ask(active, request, (intent, asking), None, said) {
-            return Err(wait);
+        // It is made where it is handed over.
+        let mut told = Ok(Ruling::new(self.active.load()));
+        if let Ok(ruling) = &mut told {
+            let (active, said) = ruling.parts();
+            match self.ask(active, request, (intent, asking), None, said) {
+                None if intent == Intent::Spend => self.watch(active, request, said),
+                None => {}
+                Some(wait) => told = Err(*wait),
+            }
         }
-        if intent == Intent::Spend {
-            self.watch(active, request, said);
-        }
-        Ok(ruling)
+        told
     }
 
     /// How sharing is going, if the engine has a store.
