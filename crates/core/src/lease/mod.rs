@@ -49,6 +49,9 @@
 //! **Loss of memory.** What a store that forgot cannot know, it takes for spent: see
 //! [`Lender::after_loss`].
 //!
+//! **Changed limits.** A key whose limit has changed is new to the store, and brings along what it had
+//! spent: see [`Carried`]. That only ever lowers S.
+//!
 //! A request that the store decides at once ([`Exchange::cost`]) passes at the store's time. That
 //! its answer takes a while to travel is not counted.
 //!
@@ -58,6 +61,7 @@
 mod account;
 mod borrower;
 mod budget;
+mod carried;
 mod coming;
 mod demand;
 mod exchange;
@@ -71,6 +75,7 @@ mod transcript;
 
 pub use account::Account;
 pub use borrower::Borrower;
+pub use carried::Carried;
 pub use exchange::{Exchange, Grant, LeaseId, Node, Undo};
 pub use lender::Lender;
 pub use spend::{Receipt, Spend};

@@ -10,6 +10,7 @@
 )]
 
 mod ahead;
+mod carried;
 mod long;
 mod memory;
 mod records;
