@@ -1,9 +1,12 @@
 //! A map from keys to small numbers that never changes: one memory access for each question.
 
+use std::sync::Arc;
+
 use crate::key::KeyHash;
 use crate::prefetch::prefetch;
 
-/// Numbers by key, for millions of keys: limits of single customers, for instance.
+/// Numbers by key, for millions of keys: limits of single customers, for instance. Clones share their
+/// memory.
 ///
 /// Keys are known by their hashes alone, under a seed that nobody knows: by 48 bits of them, and by
 /// where they stand in the map. That one of a thousand million keys is taken for another happens in
@@ -19,9 +22,9 @@ use crate::prefetch::prefetch;
 #[derive(Clone, Debug, Default)]
 pub struct KeyMap {
     /// Two for each key at least, so that a question ends soon.
-    slots: Box<[Slot]>,
+    slots: Arc<[Slot]>,
     /// Every key with all of its hash, for whoever goes through all of them.
-    keys: Box<[KeyHash]>,
+    keys: Arc<[KeyHash]>,
 }
 
 /// The upper 48 bits of a hash, and the key's number and 1; 0 if nobody is here. Eight bytes, so
@@ -72,15 +75,15 @@ impl KeyMap {
             keys => (keys * 2).next_power_of_two(),
         };
         let keys = entries.iter().map(|(key, _)| *key).collect();
-        let mut map = Self { slots: vec![Slot::EMPTY; slots].into(), keys };
+        let mut slots = vec![Slot::EMPTY; slots];
         for (key, number) in entries {
             let Ok(number) = u16::try_from(u64::from(number) + 1) else { continue };
-            let at = map.find(key);
-            if let Some(slot) = map.slots.get_mut(at) {
+            let at = find(&slots, key);
+            if let Some(slot) = slots.get_mut(at) {
                 *slot = Slot::new(key, number);
             }
         }
-        map
+        Self { slots: slots.into(), keys }
     }
 
     /// The number of a key.
@@ -91,7 +94,7 @@ impl KeyMap {
     /// ```
     #[inline]
     pub fn get(&self, key: KeyHash) -> Option<u32> {
-        self.slots.get(self.find(key))?.number().checked_sub(1)
+        self.slots.get(find(&self.slots, key))?.number().checked_sub(1)
     }
 
     /// All keys and their numbers, in the order in which they came.
@@ -113,7 +116,7 @@ impl KeyMap {
     /// ```
     #[inline]
     pub fn prefetch(&self, key: KeyHash) {
-        if let Some(slot) = self.slots.get(self.home(key)) {
+        if let Some(slot) = self.slots.get(home(&self.slots, key)) {
             prefetch(slot);
         }
     }
@@ -123,7 +126,7 @@ impl KeyMap {
     /// ```
     /// assert!(tollgate_local::KeyMap::default().is_empty());
     /// ```
-    pub const fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
@@ -138,27 +141,27 @@ impl KeyMap {
     pub fn memory(&self) -> usize {
         size_of_val::<[Slot]>(&self.slots) + size_of_val::<[KeyHash]>(&self.keys)
     }
+}
 
-    /// Where the key is, or where it would be.
-    #[inline]
-    fn find(&self, key: KeyHash) -> usize {
-        let mut at = self.home(key);
-        while let Some(slot) = self.slots.get(at) {
-            if *slot == Slot::EMPTY || slot.is_of(key) {
-                break;
-            }
-            // At least half of all slots are empty.
-            at = (at + 1) & (self.slots.len() - 1);
+/// Where the key is, or where it would be.
+#[inline]
+fn find(slots: &[Slot], key: KeyHash) -> usize {
+    let mut at = home(slots, key);
+    while let Some(slot) = slots.get(at) {
+        if *slot == Slot::EMPTY || slot.is_of(key) {
+            break;
         }
-        at
+        // At least half of all slots are empty.
+        at = (at + 1) & (slots.len() - 1);
     }
+    at
+}
 
-    /// Where the key is if nobody else was there first.
-    #[inline]
-    const fn home(&self, key: KeyHash) -> usize {
-        // The lower bits, which slots do not have, are as good as the upper ones.
-        key.0 as usize & self.slots.len().wrapping_sub(1)
-    }
+/// Where the key is if nobody else was there first.
+#[inline]
+const fn home(slots: &[Slot], key: KeyHash) -> usize {
+    // The lower bits, which slots do not have, are as good as the upper ones.
+    key.0 as usize & slots.len().wrapping_sub(1)
 }
 
 #[cfg(test)]

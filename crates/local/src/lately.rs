@@ -48,12 +48,43 @@ impl Lately {
     /// assert!(!lately.came(key, Tick::ZERO, Duration::MAX));
     /// ```
     pub fn came(&self, key: KeyHash, now: Tick, span: Duration) -> bool {
-        let place = &self.places[key.0 as usize & (self.places.len() - 1)];
-        // Never zero, which is a place that nobody had.
-        let millis = (now.as_nanos() / 1_000_000) as u32;
-        let tag = (key.0 >> 32) | 1;
-        let before = place.swap(tag << 32 | u64::from(millis), Ordering::Relaxed);
-        let passed = u64::from(millis.wrapping_sub(before as u32));
-        before >> 32 == tag && u128::from(passed) <= span.as_millis()
+        let (tag, millis) = (tag(key), millis(now));
+        let before = self.place(key).swap(tag << 32 | u64::from(millis), Ordering::Relaxed);
+        is_within(before, key, now, span)
     }
+
+    /// Whether the key came within the last `span`, if it does not come now.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tollgate_core::Tick;
+    /// # use tollgate_local::{Key, Lately, Seed};
+    /// let (lately, key) = (Lately::new(1), 7u64.hash(&Seed::random()));
+    /// assert!(!lately.has(key, Tick::ZERO, Duration::MAX));
+    /// assert!(!lately.has(key, Tick::ZERO, Duration::MAX));
+    /// lately.came(key, Tick::ZERO, Duration::MAX);
+    /// assert!(lately.has(key, Tick::ZERO, Duration::MAX));
+    /// ```
+    pub fn has(&self, key: KeyHash, now: Tick, span: Duration) -> bool {
+        is_within(self.place(key).load(Ordering::Relaxed), key, now, span)
+    }
+
+    fn place(&self, key: KeyHash) -> &AtomicU64 {
+        &self.places[key.0 as usize & (self.places.len() - 1)]
+    }
+}
+
+/// Never zero, which is a place that nobody had.
+const fn tag(key: KeyHash) -> u64 {
+    (key.0 >> 32) | 1
+}
+
+const fn millis(now: Tick) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32
+}
+
+/// Whether what stands at its place is of the key, and no older than that.
+fn is_within(place: u64, key: KeyHash, now: Tick, span: Duration) -> bool {
+    let passed = u64::from(millis(now).wrapping_sub(place as u32));
+    place >> 32 == tag(key) && u128::from(passed) <= span.as_millis()
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 use tollgate_core::Phase;
-use tollgate_core::lease::Exchange;
+use tollgate_core::lease::{Carried, Exchange};
 
 use crate::budget::Budget;
+use crate::carry::Before;
 
 /// What a node tells and asks a store about one key.
 ///
@@ -25,6 +26,8 @@ pub struct Ask {
     budget: Arc<Budget>,
     key: Arc<[u8]>,
     exchange: Exchange,
+    carried: Option<Carried>,
+    before: Option<Arc<Before>>,
 }
 
 impl Ask {
@@ -32,14 +35,50 @@ impl Ask {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use tollgate_core::lease::Exchange;
+    /// # use tollgate_core::lease::{Carried, Exchange};
     /// use tollgate_store::{Ask, Budget};
     /// fn look(budget: &Arc<Budget>, key: &[u8]) -> Ask {
     ///     Ask::new(Arc::clone(budget), key, Exchange::once(0))
     /// }
     /// ```
     pub fn new(budget: Arc<Budget>, key: impl AsRef<[u8]>, exchange: Exchange) -> Self {
-        Self { budget, key: key.as_ref().into(), exchange }
+        Self { budget, key: key.as_ref().into(), exchange, carried: None, before: None }
+    }
+
+    /// The same about a key whose limit has changed. If the store does not know it, it begins with
+    /// what it brings along; to [look](Exchange::is_look) at it leaves nothing behind all the same.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::lease::Carried;
+    /// use tollgate_store::Ask;
+    /// fn after_change(ask: Ask, spent: u64, ago: Duration) -> Ask {
+    ///     ask.carrying(Carried { spent, ago, of_known: false })
+    /// }
+    /// ```
+    #[must_use]
+    pub fn carrying(self, carried: Carried) -> Self {
+        Self { carried: Some(carried), ..self }
+    }
+
+    /// The same about a key whose limit has changed, for a store that finds out by itself what it brings
+    /// along: [`Carrying`](crate::Carrying). Others take no note of it.
+    ///
+    /// ```
+    /// use tollgate_store::{Ask, Before};
+    /// fn after_change(ask: Ask, before: Before) -> Ask {
+    ///     ask.following(before)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn following(self, before: impl Into<Arc<Before>>) -> Self {
+        Self { before: Some(before.into()), ..self }
+    }
+
+    /// Another question about the same key of another budget.
+    pub(crate) fn about(&self, budget: &Arc<Budget>, exchange: Exchange) -> Self {
+        let (budget, key) = (Arc::clone(budget), Arc::clone(&self.key));
+        Self { budget, key, exchange, carried: None, before: None }
     }
 
     /// Whose budget it is about.
@@ -77,6 +116,21 @@ impl Ask {
     /// ```
     pub const fn exchange(&self) -> &Exchange {
         &self.exchange
+    }
+
+    /// What the key brings along, if its limit has changed.
+    ///
+    /// ```
+    /// fn brings(ask: &tollgate_store::Ask) -> u64 {
+    ///     ask.carried().map_or(0, |carried| carried.spent)
+    /// }
+    /// ```
+    pub const fn carried(&self) -> Option<&Carried> {
+        self.carried.as_ref()
+    }
+
+    pub(crate) const fn before(&self) -> Option<&Arc<Before>> {
+        self.before.as_ref()
     }
 
     /// Where the windows of this key end, if those of the limit are spread: the same for all nodes.

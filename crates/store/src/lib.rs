@@ -8,7 +8,8 @@
 //! * [`MemoryStore`], in this process: the reference, and a fleet of one.
 //! * [`RedisStore`], in Redis or Valkey, alone, behind Sentinel, or as a Cluster.
 //!
-//! [`AnyStore`] holds whichever it is.
+//! [`AnyStore`] holds whichever it is. [`Carrying`] stands before one, and finds out what keys had spent of
+//! limits that have changed.
 //!
 //! All of them pass one suite (`tests/conformance`), and give the same answers to the same
 //! questions at the same time.
@@ -24,6 +25,7 @@
 mod any;
 mod ask;
 mod budget;
+mod carry;
 mod error;
 mod memory;
 mod redis;
@@ -32,6 +34,7 @@ mod store;
 pub use any::AnyStore;
 pub use ask::Ask;
 pub use budget::Budget;
+pub use carry::{Before, Carrying};
 pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use redis::{RedisConfig, RedisStore, RedisVisit};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tollgate_core::lease::{Account, Exchange, Grant, LeaseId, Lender};
+use tollgate_core::lease::{Account, Carried, Exchange, Grant, LeaseId, Lender};
 use tollgate_core::{Anchor, Decision, Log, LogRule, Tick, Wall};
 use tollgate_local::Clock;
 
@@ -54,7 +54,7 @@ struct Shard {
 type Name = (Box<str>, Box<str>, Arc<[u8]>);
 
 /// What is kept of one key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Books {
     /// With the budget by whose origin time is counted: that of whoever asked first.
     Account(Arc<Budget>, Box<Lender>, Account),
@@ -113,14 +113,26 @@ impl<C: Clock> MemoryStore<C> {
         let mut shard = lock(self.shard_of(ask));
         let (memory, wall) = (*lock(&self.memory), self.wall());
         let name = name_of(ask);
+        let is_look = ask.exchange().is_look();
         if let Some(books) = shard.books.get_mut(&name) {
+            let Some(carried) = ask.carried().filter(|carried| carried.of_known) else {
+                return books.answer(ask, memory, wall);
+            };
+            if is_look {
+                let mut books = books.clone();
+                books.carry(carried, wall)?;
+                return books.answer(ask, memory, wall);
+            }
+            books.carry(carried, wall)?;
             return books.answer(ask, memory, wall);
         }
-        let is_look = ask.exchange().is_look();
         if !is_look {
             self.make_room(&mut shard, wall)?;
         }
         let mut books = Books::open(ask, memory, wall)?;
+        if let Some(carried) = ask.carried() {
+            books.carry(carried, wall)?;
+        }
         let answer = books.answer(ask, memory, wall);
         if !is_look && !books.is_at_rest(wall) {
             self.keys.fetch_add(1, Ordering::Relaxed);
@@ -210,15 +222,21 @@ impl Books {
                 Self::Account(budget, lender, account)
             }
             Kind::Log(rule) => {
-                let (rule, mut log) = (*rule, Log::default());
-                // A log that was lost is taken for full at that moment.
-                if let Some(lost) = lost {
-                    log.step(rule, lost, rule.limit());
-                }
+                let carried = ask.carried().map(|carried| (carried.since(now), carried.spent));
+                let (rule, log) = (*rule, open_log(*rule, lost, carried));
                 Self::Log(budget, rule, log)
             }
             Kind::Unlimited => Self::Unlimited,
         })
+    }
+
+    /// What the key brings along. A log has it from the beginning, or not at all.
+    fn carry(&mut self, carried: &Carried, wall: Wall) -> Result<(), StoreError> {
+        if let Self::Account(budget, lender, account) = self {
+            let now = budget.tick_at(wall).ok_or(StoreError::Clock)?;
+            lender.carry(account, now, carried);
+        }
+        Ok(())
     }
 
     fn answer(&mut self, ask: &Ask, memory: Memory, wall: Wall) -> Result<Grant, StoreError> {
@@ -247,6 +265,21 @@ impl Books {
             Self::Unlimited => true,
         }
     }
+}
+
+/// The log of a key that is not known. One that was lost is taken for full at that moment. What the
+/// key brings along was spent when its limit changed, and is a part of that if it was later.
+pub(crate) fn open_log(rule: LogRule, lost: Option<Tick>, carried: Option<(Tick, u64)>) -> Log {
+    let mut log = Log::default();
+    let carried = carried.filter(|(since, _)| lost.is_none_or(|lost| lost <= *since));
+    let spent = carried.map_or(0, |(_, spent)| spent.min(rule.limit()));
+    if let Some(lost) = lost {
+        log.step(rule, lost, rule.limit() - spent);
+    }
+    if let Some((since, _)) = carried {
+        log.step(rule, since, spent);
+    }
+    log
 }
 
 /// What a log says to a question.

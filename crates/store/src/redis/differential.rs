@@ -13,7 +13,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use redis::{Connection, Script, Value};
 use tollgate_core::lease::{
-    Account, Borrower, Exchange, Grant, LeaseId, Lender, Node, Spend, Undo,
+    Account, Borrower, Carried, Exchange, Grant, LeaseId, Lender, Node, Spend, Undo,
 };
 use tollgate_core::{Limit, Log, Tick, Wall};
 
@@ -23,7 +23,7 @@ use super::script::Algorithm;
 use crate::ask::Ask;
 use crate::budget::{Budget, Kind};
 use crate::error::StoreError;
-use crate::memory::answer_of_log;
+use crate::memory::{answer_of_log, open_log};
 
 /// One server for all tests of this file. It ends with the process, which does not drop it.
 fn server() -> &'static Mutex<Connection> {
@@ -70,6 +70,8 @@ struct Deed {
     kind: u8,
     /// By how much the asker's clock is wrong, in microseconds.
     skew: i64,
+    /// What the key brings along from another limit, and how long ago that changed.
+    carried: Option<Carried>,
 }
 
 /// Numbers that make sense mostly.
@@ -80,18 +82,26 @@ fn numbers(usual: u64) -> impl Strategy<Value = u64> {
 fn deeds(usual: u64, longest: u64) -> impl Strategy<Value = Vec<Deed>> {
     let sums = (numbers(usual), numbers(usual), numbers(usual), numbers(usual));
     let rest = (prop_oneof![3 => Just(0), 1 => numbers(usual)], 0..8u8, 0..16u8, -5_000..5_000i64);
-    let one = (0..longest, 0..20u32, 0..5u64, sums, rest);
-    let one = one.prop_map(|(pause, shift, node, sums, (least, about, kind, skew))| Deed {
-        pause: pause >> shift,
-        node,
-        sums: [sums.0, sums.1],
-        cost: sums.2,
-        want: sums.3,
-        least,
-        about,
-        kind,
-        skew,
+    let carried = (numbers(usual * 2), 0..longest * 3, 0..20u32, any::<bool>());
+    let carried = carried.prop_map(|(spent, ago, shift, of_known)| {
+        let ago = Duration::from_micros(ago >> shift);
+        Carried { spent, ago, of_known }
     });
+    let carried = prop::option::weighted(0.3, carried);
+    let one = (0..longest, 0..20u32, 0..5u64, sums, rest, carried);
+    let one =
+        one.prop_map(|(pause, shift, node, sums, (least, about, kind, skew), carried)| Deed {
+            pause: pause >> shift,
+            node,
+            sums: [sums.0, sums.1],
+            cost: sums.2,
+            want: sums.3,
+            least,
+            about,
+            kind,
+            skew,
+            carried,
+        });
     prop::collection::vec(one, 1..80)
 }
 
@@ -102,13 +112,25 @@ struct Pair {
     /// Microseconds since 1970.
     now: u64,
     model: Model,
+    /// When both have lost their memory.
+    lost: Option<Tick>,
     /// The memory in Redis. The model's is 0.
     epoch: u64,
 }
 
+#[derive(Clone)]
 enum Model {
     Account(Box<Lender>, Box<Account>),
     Log(Log),
+}
+
+impl Model {
+    const fn escrow(&self) -> u64 {
+        match self {
+            Self::Account(_, account) => account.escrow(),
+            Self::Log(_) => 0,
+        }
+    }
 }
 
 impl Pair {
@@ -130,13 +152,7 @@ impl Pair {
                 let account = lender.open(tick, ask.phase());
                 Model::Account(lender, Box::new(account))
             }
-            Kind::Log(rule) => {
-                let mut log = Log::default();
-                if let Some(lost) = lost_tick {
-                    log.step(*rule, lost, rule.limit());
-                }
-                Model::Log(log)
-            }
+            Kind::Log(rule) => Model::Log(open_log(*rule, lost_tick, None)),
             Kind::Unlimited => panic!("there is nothing to compare"),
         };
         let epoch = now + 7;
@@ -144,12 +160,17 @@ impl Pair {
         let text = format!("process p epoch {epoch} lost {} kept 0", lost.unwrap_or(0));
         mark.arg(format!("mark:{key}")).arg(text);
         mark.exec(&mut *server().lock().unwrap()).unwrap();
-        Self { budget, key, now, model, epoch }
+        Self { budget, key, now, model, lost: lost_tick, epoch }
+    }
+
+    /// Whether there is anything under the key.
+    fn is_known(&self) -> bool {
+        let name = self.budget.form().unwrap().unwrap().names.key(self.key.as_bytes()).text;
+        redis::cmd("EXISTS").arg(name).query(&mut *server().lock().unwrap()).unwrap()
     }
 
     /// The answer, and what is lent afterwards.
-    fn in_redis(&self, exchange: Exchange, skew: i64) -> (Result<Grant, StoreError>, u64) {
-        let ask = Ask::new(Arc::clone(&self.budget), &self.key, exchange);
+    fn in_redis(&self, ask: &Ask, skew: i64) -> (Result<Grant, StoreError>, u64) {
         let form = self.budget.form().unwrap().unwrap();
         let mut connection = server().lock().unwrap();
         let (seconds, micros) = (self.now / 1_000_000, self.now % 1_000_000);
@@ -162,18 +183,18 @@ impl Pair {
             command.arg(form.names.key(self.key.as_bytes()).text);
             // A question that all have in common is read in another way than one for each.
             let asked = match self.now % 4 {
-                0 if form.is_plain(&exchange) => "all",
-                1 if form.is_plain(&exchange) => "same",
-                2 if form.is_plain(&exchange) => "every",
+                0 if form.is_plain(ask) => "all",
+                1 if form.is_plain(ask) => "same",
+                2 if form.is_plain(ask) => "every",
                 _ => "each",
             };
             form.write_head(&mut command, "p", Loss::Unknown, asked);
-            form.write_ask(&mut command, &ask, around);
+            form.write_ask(&mut command, ask, around);
             let reply: Value = command.query(&mut *connection).unwrap();
             let answers = Answers::read(&reply, 1).unwrap();
             assert_eq!((answers.now, answers.epoch), (answer::wall(self.now), self.epoch));
             let line = answers.each().next().unwrap();
-            match answer::read(line, &answers, &ask, "name") {
+            match answer::read(line, &answers, ask, "name") {
                 Answer::Said(said) => return (said.map(grant_of), escrow_in(line)),
                 Answer::OtherWindow => {
                     assert_ne!(around, answer::wall(self.now), "it is the right one");
@@ -183,32 +204,68 @@ impl Pair {
         }
     }
 
-    fn in_core(&mut self, exchange: Exchange) -> Result<Grant, StoreError> {
-        let ask = Ask::new(Arc::clone(&self.budget), &self.key, exchange);
+    fn in_core(&mut self, ask: &Ask, was_known: bool) -> (Result<Grant, StoreError>, u64) {
         let now = self.budget.tick_at(answer::wall(self.now)).unwrap();
-        match (&mut self.model, self.budget.kind()) {
+        let before = self.model.clone();
+        let answer = match (&mut self.model, self.budget.kind()) {
             (Model::Account(lender, account), _) => {
-                lender.exchange(account, now, &exchange).ok_or(StoreError::Overtaken)
+                if let Some(carried) = ask.carried().filter(|it| !was_known || it.of_known) {
+                    lender.carry(account, now, carried);
+                }
+                lender.exchange(account, now, ask.exchange()).ok_or(StoreError::Overtaken)
             }
             (Model::Log(log), Kind::Log(rule)) => {
-                Ok(answer_of_log(log, *rule, &self.budget, now, &ask, 0))
+                if let Some(carried) = ask.carried().filter(|_| !was_known) {
+                    *log = open_log(*rule, self.lost, Some((carried.since(now), carried.spent)));
+                }
+                Ok(answer_of_log(log, *rule, &self.budget, now, ask, 0))
             }
             _ => panic!("a log is a log"),
+        };
+        let escrow = self.model.escrow();
+        // To look leaves nothing behind. A log knows no numbers.
+        let exchange = match &self.model {
+            Model::Account(..) => *ask.exchange(),
+            Model::Log(_) if ask.exchange().sequence > 0 => Exchange::once(ask.exchange().cost),
+            Model::Log(_) => *ask.exchange(),
+        };
+        if ask.carried().is_some() && exchange.is_look() {
+            self.model = before;
         }
+        (answer, escrow)
     }
 
     /// Asks both, and compares what they say.
     fn ask(&mut self, exchange: Exchange, skew: i64) -> Option<Grant> {
+        self.ask_carrying(exchange, None, skew)
+    }
+
+    /// The same about a key that brings something along.
+    fn ask_carrying(
+        &mut self,
+        exchange: Exchange,
+        carried: Option<Carried>,
+        skew: i64,
+    ) -> Option<Grant> {
         let epoch = self.epoch;
         let here = |lease: LeaseId| LeaseId { epoch: 0, ..lease };
         let there = |lease: LeaseId| LeaseId { epoch, ..lease };
-        let ask = Exchange { lease: exchange.lease.map(there), ..exchange };
-        let (redis, escrow) = self.in_redis(ask, skew);
+        let ask = |exchange| {
+            let ask = Ask::new(Arc::clone(&self.budget), &self.key, exchange);
+            carried.into_iter().fold(ask, Ask::carrying)
+        };
+        let (ask, asked) =
+            (ask(exchange), ask(Exchange { lease: exchange.lease.map(there), ..exchange }));
+        let was_known = self.is_known();
+        let (redis, escrow) = self.in_redis(&asked, skew);
         let redis = redis.map(|grant| Grant { lease: here(grant.lease), ..grant });
-        let core = self.in_core(exchange);
-        assert_eq!(redis, core, "{} at {} to {exchange:?}", self.budget, self.now);
-        if let (Model::Account(_, account), 0) = (&self.model, exchange.sequence) {
-            assert_eq!(escrow, account.escrow(), "{}", self.budget);
+        let (core, lent) = self.in_core(&ask, was_known);
+        assert_eq!(redis, core, "{} at {} to {ask:?}", self.budget, self.now);
+        if !was_known && carried.is_some() && exchange.is_look() {
+            assert!(!self.is_known(), "{} at {}: {ask:?} left something", self.budget, self.now);
+        }
+        if let (Model::Account(..), 0) = (&self.model, exchange.sequence) {
+            assert_eq!(escrow, lent, "{}", self.budget);
         }
         core.ok()
     }
@@ -254,7 +311,7 @@ impl Pair {
                 }
                 _ => new,
             };
-            let grant = self.ask(exchange, deed.skew);
+            let grant = self.ask_carrying(exchange, deed.carried, deed.skew);
             let wait = grant.and_then(|grant| grant.decision.retry_after());
             denied = wait.map(|wait| (exchange.cost, wait)).or(denied);
             if let Some(grant) = grant

@@ -81,9 +81,12 @@ impl Form {
     }
 
     /// Whether a question is one of those that can be answered quickly, as nearly all can.
-    pub(super) fn is_plain(&self, exchange: &Exchange) -> bool {
+    pub(super) fn is_plain(&self, ask: &Ask) -> bool {
+        let exchange = ask.exchange();
         let is_once = exchange.sequence == 0 && exchange.undo.is_none();
-        is_once && !matches!(self.algorithm, Algorithm::Log | Algorithm::Permits)
+        is_once
+            && ask.carried().is_none()
+            && !matches!(self.algorithm, Algorithm::Log | Algorithm::Permits)
     }
 
     /// Whether two plain questions that cost the same are the same, whatever their keys.
@@ -94,6 +97,11 @@ impl Form {
     /// Adds a question. `around` is about the time of the store's clock.
     pub(super) fn write_ask(&self, command: &mut Cmd, ask: &Ask, around: Wall) {
         let exchange = ask.exchange();
+        if let Some(carried) = ask.carried() {
+            let ago = u64::try_from(carried.ago.as_micros()).unwrap_or(EXACT).min(EXACT - 1);
+            command.arg("carried").arg(clamped(carried.spent)).arg(ago);
+            command.arg(u8::from(carried.of_known));
+        }
         let is_numbered = exchange.sequence > 0 && self.algorithm != Algorithm::Log;
         let undo = exchange.undo.filter(|_| exchange.sequence == 0);
         match undo {

@@ -65,7 +65,7 @@ impl Job {
 
     /// Whether it is one of those that can be answered quickly.
     pub(super) fn is_plain(&self) -> bool {
-        !self.is_forget && self.form.is_plain(self.ask.exchange())
+        !self.is_forget && self.form.is_plain(&self.ask)
     }
 
     /// Whether it does no harm to send it twice.

@@ -12,6 +12,8 @@
 )]
 
 mod bench;
+mod carried;
+mod carrying;
 mod memory;
 #[path = "../support/process.rs"]
 mod process;

@@ -10,6 +10,7 @@ use tollgate_core::{Limit, Retry, Verdict, Wall};
 use tollgate_store::{Ask, Store as _, StoreError};
 
 use crate::bench::{Bench, node};
+use crate::carried;
 
 /// All that holds for every store. The memory is lost last.
 pub(crate) async fn run(bench: &impl Bench) {
@@ -32,9 +33,10 @@ pub(crate) async fn run_without_loss(bench: &impl Bench) {
     tokens_come_back_with_time(bench).await;
     what_was_in_vain_is_taken_back(bench).await;
     a_key_that_is_forgotten_begins_anew(bench).await;
+    carried::run(bench).await;
 }
 
-fn slow() -> [(&'static str, Limit); 6] {
+pub(crate) fn slow() -> [(&'static str, Limit); 6] {
     [
         ("bucket", Limit::token_bucket("20/day").unwrap()),
         ("police", Limit::leaky_police("20/day burst 20").unwrap()),
@@ -272,6 +274,7 @@ async fn a_loss_of_memory_grants_nothing(bench: &impl Bench) {
     bench.lose_memory().await;
     for (name, budget) in &limits {
         assert_eq!(bench.left(budget, "lost").await, 0, "{name}");
+        carried::after_a_loss(bench, budget, name).await;
         if bench.knows_of_loss_everywhere() {
             assert_eq!(bench.left(budget, "never seen").await, 0, "{name}");
             assert_eq!(bench.store().forget(budget, b"never seen").await, Ok(false), "{name}");

@@ -158,7 +158,7 @@ impl Counted {
 
     /// Whether keys may have limits of their own.
     #[inline]
-    pub(super) const fn has_overrides(&self) -> bool {
+    pub(super) fn has_overrides(&self) -> bool {
         !self.overridden.is_empty()
     }
 

@@ -14,6 +14,8 @@
 --   spend(account, cost) whether it was spent
 --   left(account), take(account, tokens), give(account, tokens)
 --   left_ahead(account, ahead)  what is left with up to so many that come in next; not of all budgets
+--   carry(account, ask)  takes for spent what the key had spent of another limit at ask.since_s and
+--                        ask.since_ns, as far as there is so much; not of all budgets
 --   undo(account, ask)   takes back what was spent at ask.then_s and ask.then_ns in vain
 --   window_end(account)  a time, or nothing
 --   reusable             whether what was used is still lent: permits
@@ -366,8 +368,22 @@ local function forget(account, budget)
     return format('%d %d', FORGOTTEN, account.is_known and 1 or 0)
 end
 
+-- What the key brings along, if it does, and where there is something to spend.
+local function carry(account, budget, ask)
+    if not ask.carried or not budget.carry or (account.is_known and not ask.of_known) then return end
+    ask.since_s, ask.since_ns = split(max(account.at - ask.ago, 0))
+    local first, second = budget.state(account)
+    budget.carry(account, ask)
+    local first_now, second_now = budget.state(account)
+    if first ~= first_now or second ~= second_now then account.is_changed = true end
+end
+
 local function read_ask(budget)
-    local ask = { node = text(), cost = number() }
+    local ask = { node = text() }
+    if ask.node == CARRIED then
+        ask.carried, ask.ago, ask.of_known, ask.node = number(), number(), number() == 1, text()
+    end
+    ask.cost = number()
     if ask.node == UNDO then
         ask.node, ask.undone, ask.cost = nil, ask.cost, 0
         ask.then_s, ask.then_ns = split(number())
@@ -392,13 +408,16 @@ local function exchange(key, budget)
     if ask.is_forgotten then return forget(account, budget) end
     if not budget.settle(account, ask) then return digits(OTHER_WINDOW) end
     advance(account, budget)
+    carry(account, budget, ask)
     local lease
     if ask.node then
         local line = not account.line and not account.is_stale and account.changed[ask.node] == nil
             and call('HGET', key, ask.node)
         lease = account.changed[ask.node] or (line and read_lease(line)) or nil
-        if lease and ask.sequence < lease[SEQUENCE] then return digits(OVERTAKEN) end
-        if lease and ask.sequence == lease[SEQUENCE] then return told(lease) end
+        if lease and ask.sequence <= lease[SEQUENCE] then
+            if ask.carried then save(account, budget) end
+            return ask.sequence < lease[SEQUENCE] and digits(OVERTAKEN) or told(lease)
+        end
         if lease then
             settle(account, budget, lease, ask)
         else
@@ -420,7 +439,9 @@ local function exchange(key, budget)
         remember(account, budget, lease, ask, record)
         record[8], record[9] = lease[BEGAN], out(lease)
     end
-    save(account, budget)
+    -- Whoever only looks at what a key brings along leaves it there.
+    local is_look = not ask.node and not ask.undone and ask.cost == 0
+    if not (ask.carried and is_look) then save(account, budget) end
     return format(RECORD_FORMAT, unpack(record))
 end
 

@@ -89,6 +89,14 @@ function bucket.give(account, count)
     account.full, account.part = subtract(account.full, account.part, span_s, span_g, BASE)
 end
 
+function bucket.carry(account, ask)
+    local span_s, span_g = times(min(ask.carried, tokens), interval_s, interval_g, BASE)
+    local full_s, full_g = add(ask.since_s, ask.since_ns * per_nano, span_s, span_g, BASE)
+    -- What has come back since is not worth a key.
+    if not before(account.s, account.now_g, full_s, full_g) then return end
+    account.full, account.part = later(account.full, account.part, full_s, full_g)
+end
+
 -- Less the time since, which has given back as much.
 function bucket.undo(account, ask)
     if ask.span_s < 0 then return end

@@ -124,8 +124,25 @@ local function answer(at, spent, last, cost, fits, retry)
     return format('%d %d %d %d %d %d %d -1 0', RECORD, at, spent, last, cost, fits, retry)
 end
 
+-- The entries of a log that is not known: full at the moment of a loss, and what the key brings along,
+-- which is a part of that if it was spent later. What is over is left out, but for the loss.
+local function entries_of_new(at, is_lost, carried, since)
+    local entries = {}
+    if is_lost and since < LOST then carried = 0 end
+    if is_lost then entries[1] = { LOST, limit - carried } end
+    if carried > 0 and since + window > at then entries[#entries + 1] = { since, carried } end
+    return entries
+end
+
 local function decide(key)
-    local word, cost, undone, moment = text(), number(), nil, nil
+    local word, carried, ago = text(), 0, 0
+    if word == CARRIED then
+        carried, ago = min(number(), limit), number()
+        -- Of a log that is known it never counts.
+        number()
+        word = text()
+    end
+    local cost, undone, moment = number(), nil, nil
     if word == UNDO then undone, cost, moment = cost, 0, number() end
     local head = try('LINDEX', key, 0)
     if type(head) == 'table' and head.err then return format('%d %s', FOREIGN, head.err) end
@@ -134,19 +151,32 @@ local function decide(key)
     local at = max(NOW, tonumber(latest or 0))
     spent = tonumber(spent or 0)
     if word == FORGET then return forgotten(key, head, at) end
-    if tonumber(epoch or 0) ~= EPOCH and LOST > 0 then
+    local is_lost = tonumber(epoch or 0) ~= EPOCH and LOST > 0
+    if is_lost or not head then
+        if head then carried = 0 end
+        local entries = entries_of_new(at, is_lost, carried, max(at - ago, 0))
         -- Whoever only looks leaves nothing behind.
         if not head and cost == 0 and not undone then
-            local is_over = LOST + window <= at
-            return answer(at, is_over and 0 or limit, is_over and 0 or LOST, 0, 1, 0)
+            local last = 0
+            for _, one in ipairs(entries) do
+                if one[1] + window > at and one[2] > 0 then
+                    spent, last = spent + one[2], one[1]
+                end
+            end
+            return answer(at, spent, last, 0, 1, 0)
         end
-        -- Full at the moment of the loss, whatever was kept of it.
+        -- Whatever was kept of one that was lost.
         if head then
             call('LSET', key, 0, head)
             call('DEL', key)
         end
-        spent = limit
-        record(key, LOST, limit, limit)
+        spent = 0
+        for _, one in ipairs(entries) do
+            if one[2] > 0 then
+                spent = spent + one[2]
+                record(key, one[1], one[2], spent)
+            end
+        end
     end
     spent = forget(key, at, spent)
     if undone then spent = undo(key, at, spent, moment, undone) end

@@ -80,3 +80,7 @@ local RECORD, OVERTAKEN, FOREIGN, OTHER_WINDOW, FORGOTTEN = 0, 1, 2, 3, 4
 
 -- A question begins with a word: the name of a node, nothing, or one of these. No node is called so.
 local UNDO, FORGET = 'undo', 'forget'
+
+-- Before it may stand what a key whose limit has changed brings along: this word, what it had spent, how
+-- many microseconds ago the limit changed, and whether that counts also for a key that is known (1).
+local CARRIED = 'carried'

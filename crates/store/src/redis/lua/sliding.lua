@@ -21,6 +21,15 @@ local function rounded(count)
     return math.ceil(count / rounding) * rounding
 end
 
+-- How much of the last window counts.
+local function weigh(account)
+    local left_s, left_ns = account['end'], account.rest
+    left_s, left_ns = subtract(left_s, left_ns, account.s, account.ns, BILLION)
+    left_s, left_ns = times(account.last, left_s, left_ns, BILLION)
+    local counts, is_exact = quotient(left_s, left_ns, length_s, length_ns, BILLION)
+    account.counts = is_exact and counts or counts + 1
+end
+
 -- As with a fixed window.
 function sliding.open(account, lost)
     account.lost = (lost > 0 and (is_short or not KEPT)) and lost or nil
@@ -50,10 +59,7 @@ function sliding.settle(account, ask)
     end
     -- Never more, except if somebody else wrote it.
     account.last = min(account.last, rounded(limit))
-    local weight_s, weight_ns = subtract(end_s, end_ns, account.s, account.ns, BILLION)
-    weight_s, weight_ns = times(account.last, weight_s, weight_ns, BILLION)
-    local counts, is_exact = quotient(weight_s, weight_ns, length_s, length_ns, BILLION)
-    account.counts = is_exact and counts or counts + 1
+    weigh(account)
     return true
 end
 
@@ -79,6 +85,19 @@ end
 
 function sliding.give(account, count)
     account.this = max(account.this - count, 0)
+end
+
+-- In this window, or the last one.
+function sliding.carry(account, ask)
+    local spent = min(ask.carried, limit)
+    if not before(ask.since_s, ask.since_ns, account.begin_s, account.begin_ns) then
+        account.this = max(account.this, spent)
+        return
+    end
+    local s, ns = add(ask.since_s, ask.since_ns, length_s, length_ns, BILLION)
+    if before(s, ns, account.begin_s, account.begin_ns) then return end
+    account.last = max(account.last, rounded(spent))
+    weigh(account)
 end
 
 -- Only in the window in which it was spent.

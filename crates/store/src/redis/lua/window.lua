@@ -63,6 +63,11 @@ function window.give(account, count)
     account.count = max(account.count - count, 0)
 end
 
+function window.carry(account, ask)
+    if before(ask.since_s, ask.since_ns, account.begin_s, account.begin_ns) then return end
+    account.count = max(account.count, min(ask.carried, limit))
+end
+
 -- Only in the window in which it was spent.
 function window.undo(account, ask)
     if ask.undone > limit or before(ask.then_s, ask.then_ns, account.begin_s, account.begin_ns)
