@@ -13,9 +13,11 @@ use crate::redis::Form;
 /// What a rule lets nodes share, made ready once for all its keys.
 ///
 /// Every node of a fleet makes the same budget for the same rule: the same name, limit and round
-/// trip. A store keeps the states of a budget under its name, so two rules of one store need two.
-/// A rule whose limit has changed begins anew: while nodes with the old and the new limit are about,
-/// each limit is counted for itself.
+/// trip. A store keeps the states of a budget under its name and its limit, so two rules of one store
+/// need two names, and a rule whose limit has changed has other states: keys bring along what they
+/// had spent of the old limit if whoever asks knows of it ([`Ask::carrying`](crate::Ask::carrying)). While
+/// nodes with the old and the new limit are about, each limit is counted for itself. Permits are the
+/// same, however many there are: never more of them are out than the most that any node knows of.
 ///
 /// ```
 /// use std::time::Duration;
@@ -114,6 +116,30 @@ impl Budget {
         &self.rule
     }
 
+    /// Whether a store keeps both under the same name, so that they share their keys.
+    ///
+    /// ```
+    /// use std::{num::NonZeroU32, time::Duration};
+    /// use tollgate_core::Wall;
+    /// use tollgate_store::Budget;
+    /// let (trip, now) = (Duration::from_millis(5), Wall::from_unix_seconds(1_800_000_000));
+    /// let permits = |max| Budget::of_permits("exports", max, trip, now);
+    /// let (one, many) = (permits(NonZeroU32::MIN), permits(NonZeroU32::MAX));
+    /// assert!(one.is_kept_as(&many), "who holds what is the same, however many there are");
+    /// ```
+    pub fn is_kept_as(&self, other: &Self) -> bool {
+        self.rule == other.rule && self.kept_as() == other.kept_as()
+    }
+
+    /// What tells it from others of its rule in a store: the limit. Of permits nothing is kept but who
+    /// holds them, so those of a rule are the same, however many there are.
+    pub(crate) fn kept_as(&self) -> &str {
+        match &self.kind {
+            Kind::Lent(lender) if lender.permits().is_some() => PERMITS,
+            _ => &self.text,
+        }
+    }
+
     /// What borrowers have to know; `None` if nothing is lent and the store decides every request.
     ///
     /// ```
@@ -168,6 +194,9 @@ impl std::fmt::Display for Budget {
         f.pad(&self.text)
     }
 }
+
+/// What all permits of a rule are called in a store.
+pub(crate) const PERMITS: &str = "permits";
 
 /// Tick 0: so long ago that no window of a calendar began before it and still lasts.
 const fn origin(now: Wall) -> Wall {

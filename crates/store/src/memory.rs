@@ -50,7 +50,7 @@ struct Shard {
     next_sweep: Wall,
 }
 
-/// The rule, its limit, and the key.
+/// The rule, what it is kept as, and the key.
 type Name = (Box<str>, Box<str>, Arc<[u8]>);
 
 /// What is kept of one key.
@@ -244,6 +244,11 @@ impl Books {
         match self {
             Self::Account(budget, lender, account) => {
                 let now = budget.tick_at(wall).ok_or(StoreError::Clock)?;
+                if let Kind::Lent(asked) = ask.budget().kind()
+                    && let Some(max) = asked.permits()
+                {
+                    lender.resize(max);
+                }
                 lender.exchange(account, now, exchange).ok_or(StoreError::Overtaken)
             }
             Self::Log(budget, rule, log) => {
@@ -314,7 +319,7 @@ pub(crate) const fn unremembered(ask: &Ask, epoch: u64, decision: Decision, at: 
 
 fn name_of(ask: &Ask) -> Name {
     let budget = ask.budget();
-    (budget.rule().into(), budget.to_string().into(), Arc::clone(ask.shared_key()))
+    (budget.rule().into(), budget.kept_as().into(), Arc::clone(ask.shared_key()))
 }
 
 /// What is locked is a plain value: whoever panicked left it whole.

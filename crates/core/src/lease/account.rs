@@ -38,7 +38,7 @@ pub(super) struct Lease {
     /// The nanosecond at which it is over. No tick, because at the last one nothing may end.
     until: u64,
     /// Whether it is over. The next exchange begins another.
-    is_over: bool,
+    pub(super) is_over: bool,
     /// The nanosecond at which the answer below is forgotten as well.
     forgotten: u64,
     /// Whether the node asked for more when it was last heard of.

@@ -79,6 +79,28 @@ impl Lender {
         Self { budget, terms, anchor, epoch: 0, lost: None }
     }
 
+    /// From now on so many permits may be out at once. Those who hold more keep them, and nobody gets
+    /// another one until there are fewer. To a lender of tokens it means nothing.
+    ///
+    /// ```
+    /// use std::{num::NonZeroU32, time::Duration};
+    /// use tollgate_core::{Phase, Tick, lease::{Exchange, Lender, Node}};
+    /// let max = |max| NonZeroU32::new(max).expect("not zero");
+    /// let mut lender = Lender::of_permits(max(5), Duration::from_millis(5));
+    /// let mut account = lender.open(Tick::ZERO, Phase::default());
+    /// let ask = Exchange::strict(Node { number: 1, incarnation: 1 }, 4);
+    /// lender.exchange(&mut account, Tick::ZERO, &ask);
+    /// lender.resize(max(3));
+    /// assert_eq!((lender.left(&mut account, Tick::ZERO), account.escrow()), (0, 4));
+    /// lender.resize(max(6));
+    /// assert_eq!(lender.left(&mut account, Tick::ZERO), 2);
+    /// ```
+    pub const fn resize(&mut self, max: NonZeroU32) {
+        if let Budget::Permits(known) = &mut self.budget {
+            *known = max;
+        }
+    }
+
     /// The same with a memory that began empty at `at`, where there was another before: the store
     /// started again, was flushed, or another machine took over. `epoch` is a number that no
     /// earlier memory had.
@@ -176,7 +198,7 @@ impl Lender {
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     pub fn exchange(&self, account: &mut Account, now: Tick, exchange: &Exchange) -> Option<Grant> {
-        let now = account.advance(&self.budget, now);
+        let now = self.advance(account, now);
         let known = account.place_of(exchange.node).filter(|_| exchange.is_numbered());
         if let Some(place) = known {
             let answer = &account.leases[place].answer;
@@ -229,7 +251,7 @@ impl Lender {
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     pub fn left(&self, account: &mut Account, now: Tick) -> u64 {
-        let now = account.advance(&self.budget, now);
+        let now = self.advance(account, now);
         self.budget.left(&account.balance, now)
     }
 
@@ -256,6 +278,21 @@ impl Lender {
     /// assert_eq!(tollgate_core::lease::Lender::STRICT_MEMORY, Duration::from_secs(1));
     /// ```
     pub const STRICT_MEMORY: Duration = Duration::from_secs(1);
+
+    /// Lets time pass. What was lent of permits before the memory was lost is as many as there are, and
+    /// that may be more than whoever asked first knew of.
+    fn advance(&self, account: &mut Account, now: Tick) -> Tick {
+        let now = account.advance(&self.budget, now);
+        if let Budget::Permits(max) = &self.budget
+            && let Some(place) = account.place_of(UNKNOWN)
+            && let more = u64::from(max.get()).saturating_sub(account.leases[place].out())
+            && !account.leases[place].is_over
+        {
+            account.leases[place].granted += more;
+            account.balance.escrow += more;
+        }
+        now
+    }
 
     fn answer(
         &self,

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   tg:{alice}:api:5f3a9c01      key, rule, and a hash of the limit
+//!   tg:{alice}:exports:permits   the same of permits, however many there are
 //!   tg:epoch                     the mark of the memory
 //!   tg:{123}:epoch               the same in a Cluster, for each slot
 //! ```
@@ -10,7 +11,7 @@
 
 use aws_lc_rs::digest::{SHA256, digest};
 
-use crate::budget::Budget;
+use crate::budget::{Budget, PERMITS};
 
 /// The parts of names that all keys of a budget share.
 #[derive(Clone, Debug)]
@@ -22,7 +23,10 @@ impl Names {
     pub(super) fn of(budget: &Budget) -> Self {
         let mut rule = String::new();
         push_plain(&mut rule, budget.rule().as_bytes(), b"");
-        let limit = hexadecimal(&digest(&SHA256, budget.to_string().as_bytes()).as_ref()[..4]);
+        let limit = match budget.kept_as() {
+            PERMITS => PERMITS.to_owned(),
+            limit => hexadecimal(&digest(&SHA256, limit.as_bytes()).as_ref()[..4]),
+        };
         Self { after: format!("}}:{rule}:{limit}") }
     }
 
@@ -138,6 +142,7 @@ const LONGEST: usize = 120;
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::num::NonZeroU32;
     use std::time::Duration;
 
     use proptest::prelude::*;
@@ -157,6 +162,17 @@ mod tests {
         assert!(names("a:b").key(b"}{ \xFF%").text.starts_with("tg:{%7D%7B%20%FF%25}:a%3Ab:"));
         assert!(names("").key(b"").text.starts_with("tg:{%-}:%-:"));
         assert!(names("api").key(&[b'x'; 10_000]).text.len() < 200);
+    }
+
+    #[test]
+    fn permits_are_called_the_same_however_many_there_are() {
+        let name = |most| {
+            let most = NonZeroU32::new(most).unwrap();
+            let budget = Budget::of_permits("exports", most, Duration::ZERO, Wall::default());
+            Names::of(&budget).key(b"alice").text
+        };
+        assert_eq!(name(2), "tg:{alice}:exports:permits");
+        assert_eq!(name(2), name(3));
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub(crate) async fn run_without_loss(bench: &impl Bench) {
     repeats_are_answered_as_at_first(bench).await;
     a_lease_that_ends_counts_as_used(bench).await;
     permits_come_back_by_return_and_by_expiry(bench).await;
+    permits_are_the_same_however_many_there_are(bench).await;
     tokens_come_back_with_time(bench).await;
     what_was_in_vain_is_taken_back(bench).await;
     a_key_that_is_forgotten_begins_anew(bench).await;
@@ -208,6 +209,21 @@ async fn permits_come_back_by_return_and_by_expiry(bench: &impl Bench) {
     assert_eq!(bench.left(&budget, "k").await, 10, "nobody was heard of");
 }
 
+/// Nodes with old and new rules share them, and never hold more than the most that any knows of.
+async fn permits_are_the_same_however_many_there_are(bench: &impl Bench) {
+    let (few, many) = (bench.permits("resized", 4), bench.permits("resized", 10));
+    let take = |number, cost| Exchange::strict(node(number), cost);
+    let three = bench.ask(&few, "k", take(1, 3)).await.unwrap();
+    assert_eq!((three.tokens, three.decision.remaining()), (3, 1));
+    let six = bench.ask(&many, "k", take(2, 6)).await.unwrap();
+    assert_eq!((six.tokens, six.decision.remaining()), (6, 1));
+    let none = bench.ask(&few, "k", take(3, 1)).await.unwrap();
+    assert_eq!((none.tokens, none.decision.remaining(), none.decision.limit()), (0, 0, 4));
+    let back = Exchange { sequence: 2, lease: Some(three.lease), returned: 3, ..take(1, 0) };
+    assert_eq!(bench.ask(&few, "k", back).await.unwrap().decision.remaining(), 0);
+    assert_eq!(bench.left(&many, "k").await, 4);
+}
+
 async fn tokens_come_back_with_time(bench: &impl Bench) {
     let budget = bench.budget("fast", Limit::token_bucket("3/s").unwrap());
     assert_eq!(bench.allowed(&budget, "back", 4).await, 3);
@@ -291,6 +307,8 @@ async fn a_loss_of_memory_grants_nothing(bench: &impl Bench) {
         ..Exchange::strict(node(1), 0)
     };
     assert_eq!(bench.ask(&permits, "lost", back).await.unwrap().decision.remaining(), 0);
+    // Who asks first may know of fewer than were out.
+    assert_eq!(bench.left(&bench.permits("slots", 50), "lost").await, 0);
     bench.pass(permits.terms().unwrap().hold()).await;
     assert_eq!(bench.left(&permits, "lost").await, 10);
     assert_ne!(bench.store().ping().await.unwrap().epoch, before);

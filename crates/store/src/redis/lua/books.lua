@@ -11,6 +11,7 @@
 --   open(account, lost)  the numbers of a key that is not known, or of another memory
 --   settle(account)      lets time pass up to account.at; false if the question names other windows
 --   hold_down(account, s, ns)
+--   advance(account)     what else there is to do when time has passed; not of all budgets
 --   spend(account, cost) whether it was spent
 --   left(account), take(account, tokens), give(account, tokens)
 --   left_ahead(account, ahead)  what is left with up to so many that come in next; not of all budgets
@@ -202,6 +203,7 @@ local function advance(account, budget)
         account.is_changed = true
     end
     budget.hold_down(account, account.s, account.ns)
+    if budget.advance then budget.advance(account) end
 end
 
 local function save(account, budget)

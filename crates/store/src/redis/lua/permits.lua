@@ -2,6 +2,9 @@
 
 local permits = { fields = {}, reusable = true }
 
+-- Who holds what was lent by a former memory.
+local UNKNOWN = 'lease unknown'
+
 -- All of them may be out, until the leases of the former memory are over.
 function permits.open(account, lost)
     if lost == 0 then return end
@@ -11,7 +14,22 @@ function permits.open(account, lost)
     unknown[GRANTED], unknown[UNTIL_S], unknown[UNTIL_NS] = most, s, ns
     unknown[FORGOTTEN_S], unknown[FORGOTTEN_NS] = s, ns
     account.escrow, account.leases, account.due = most, 1, next_of(unknown)
-    keep_lease(account, 'lease unknown', unknown)
+    keep_lease(account, UNKNOWN, unknown)
+end
+
+-- Which may be more than whoever asked first knew of.
+function permits.advance(account)
+    if LOST == 0 then return end
+    local s, ns = split(LOST)
+    s, ns = add(s, ns, hold_s, hold_ns, BILLION)
+    if not before(account.s, account.ns, s, ns) then return end
+    local line = account.changed[UNKNOWN] == nil and not account.is_stale
+        and call('HGET', account.key, UNKNOWN)
+    local unknown = account.changed[UNKNOWN] or (line and read_lease(line))
+    if not unknown or unknown[OVER] == 1 then return end
+    local more = max(most - out(unknown), 0)
+    unknown[GRANTED], account.escrow = unknown[GRANTED] + more, account.escrow + more
+    keep_lease(account, UNKNOWN, unknown)
 end
 
 function permits.settle()
