@@ -50,6 +50,9 @@ impl Active {
         for (rule, counted) in rules.rules().iter().zip(&counted) {
             if let Some(old) = known.get(rule.name()).filter(|old| !Arc::ptr_eq(old, counted)) {
                 counted.tell_of_moved_keys(old, making.now.tick);
+                if let Some(sharing) = &engine.sharing {
+                    counted.follow_with_moved_keys(old, sharing, making.now.tick);
+                }
             }
         }
         let only_rate = |rule: &Rule| {

@@ -1,10 +1,12 @@
 //! The counters of one rule.
 
+mod former;
 mod past;
 mod states;
 
 pub(super) use states::{Candidate, is_at_rest};
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -15,7 +17,7 @@ use tollgate_rules::{Attribute, Consistency, Facts, Rule, RuleSet};
 
 use crate::engine::Engine;
 use crate::engine::keys::written_key_hash;
-use crate::sharing::{SharedLimit, Sharing};
+use crate::sharing::{Formers, SharedLimit, Sharing};
 
 /// What a rule counts with. What stays as it is goes on when rules are exchanged.
 #[derive(Debug)]
@@ -236,17 +238,26 @@ impl<C: Clock> Making<'_, C> {
         let Some(sharing) = self.sharing(rule).filter(|_| rule.concurrent().is_none()) else {
             return Box::default();
         };
+        let old = old.filter(|old| !old.shared.is_empty());
+        let now = sharing.now();
+        let former = LazyCell::new(|| Some(old?.as_former(now)));
         let same = |counters: &Arc<Counters>| {
-            let old = old.filter(|old| !old.shared.is_empty())?;
+            let old = old?;
             let at = old.limits.iter().position(|(_, known)| Arc::ptr_eq(known, counters))?;
-            old.shared.get(at).filter(|shared| shared.is_of(rule)).cloned()
+            old.shared.get(at)
         };
         let shared = |(limit, counters): &Kept| {
-            let new = || {
-                let namespace = self.rules.namespace();
-                SharedLimit::new(sharing, namespace, rule, limit, counters, self.salt()).into()
+            let formers = match same(counters) {
+                Some(same) if same.is_of(rule) => return Arc::clone(same),
+                Some(same) => Formers::of(same, now),
+                None => former.as_ref().map_or_else(Formers::default, |former| {
+                    let rest = counters.rested_by(self.now.tick).since(self.now.tick);
+                    former.followed(now, rest)
+                }),
             };
-            same(counters).unwrap_or_else(new)
+            let namespace = self.rules.namespace();
+            let new = SharedLimit::new(sharing, namespace, rule, limit, counters, self.salt());
+            Arc::new(new.following(formers))
         };
         limits.iter().map(shared).collect()
     }

@@ -384,12 +384,6 @@ impl Sharing {
     }
 }
 
-impl About {
-    pub(super) fn ask(&self, exchange: Exchange) -> Ask {
-        Ask::new(Arc::clone(&self.limit.budget), &self.name, exchange)
-    }
-}
-
 impl Loan {
     pub(super) fn new(about: About, node: Node) -> Self {
         Self { about, node, noted: 0, asked: Tick::ZERO, answered: Arc::default() }

@@ -95,9 +95,16 @@ impl Sharing {
         let mut known = 0;
         let after = self.config.timeout;
         for Glance { about, .. } in keys {
-            let forgotten = self.store.forget(&about.limit.budget, &about.name);
-            let late = |_| StoreError::Timeout { after };
-            known += usize::from(timeout(after, forgotten).await.map_err(late)??);
+            // What it was counted by before goes first, or it would bring that along.
+            let mut budgets = about.before().map_or_else(Vec::new, |before| before.budgets);
+            budgets.push(Arc::clone(&about.limit.budget));
+            let mut was_known = false;
+            for budget in budgets {
+                let forgotten = self.store.forget(&budget, &about.name);
+                let late = |_| StoreError::Timeout { after };
+                was_known |= timeout(after, forgotten).await.map_err(late)??;
+            }
+            known += usize::from(was_known);
             // Not before: it would be lent again from what is to be forgotten.
             self.debts.forgive(about.owner);
             if let Some(lent) = self.purses.known(about.owner, self.now()) {

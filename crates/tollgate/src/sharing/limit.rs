@@ -1,19 +1,19 @@
 //! One limit of one rule, as it is shared.
 
+use std::fmt;
 use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tollgate_core::{Decision, Limit, Tick};
-use tollgate_local::{Counters, Half, KeyHash, Seed};
+use tollgate_local::{Counters, Half, KeyHash, Seed, Timer};
 use tollgate_rules::{Consistency, OnStoreFailure, Rule};
 use tollgate_store::Budget;
 
 use crate::sharing::spend::seen_for;
-use crate::sharing::{About, Sharing};
+use crate::sharing::{About, Formers, Sharing};
 
 /// What a rule shares of one of its limits.
-#[derive(Debug)]
 pub(crate) struct SharedLimit {
     pub(super) budget: Arc<Budget>,
     /// Keeps its keys apart from those of others.
@@ -31,6 +31,9 @@ pub(crate) struct SharedLimit {
     pub(super) capacity: u64,
     /// For permits, how many a node gives out by itself.
     pub(super) own_permits: u64,
+    /// What it was before rules were exchanged.
+    pub(super) formers: RwLock<Formers>,
+    pub(super) clock: Arc<dyn Timer>,
 }
 
 impl SharedLimit {
@@ -91,6 +94,8 @@ impl SharedLimit {
             capacity,
             // More than there are is no harm.
             own_permits: (capacity.saturating_mul(share) / 100).max(1),
+            formers: RwLock::default(),
+            clock: Arc::clone(sharing.clock()),
         }
     }
 
@@ -103,6 +108,11 @@ impl SharedLimit {
     /// Whether everything passes.
     pub(crate) const fn is_unlimited(&self) -> bool {
         self.capacity == u64::MAX
+    }
+
+    /// What it is in the store, if it limits anything.
+    pub(crate) fn limiting_budget(&self) -> Option<&Arc<Budget>> {
+        (!self.is_unlimited()).then_some(&self.budget)
     }
 
     /// Whether it was made for such a rule and limit.
@@ -139,6 +149,12 @@ impl SharedLimit {
     fn shares_of(&self, cost: u64) -> u64 {
         let shares = u128::from(cost) * u128::from(self.own_cost) / 100;
         u64::try_from(shares).unwrap_or(u64::MAX)
+    }
+}
+
+impl fmt::Debug for SharedLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedLimit").field("budget", &self.budget).finish_non_exhaustive()
     }
 }
 

@@ -23,10 +23,15 @@
 //! the store. One that comes again within the time of a lease gets a place among the purses, and its
 //! borrower asks for as much as it is likely to need: see [`tollgate_core::lease`].
 //!
+//! **Changed limits.** The books of a limit stand under a name of their own, so a key is new to the store
+//! when its limit has changed. It begins with what it had spent of those that its rule had before
+//! ([`Formers`]), as long as whoever had spent everything when it changed would not have it back.
+//!
 //! **Failure.** A [`Breaker`] leaves a store alone that fails or is late, and what is lent is spent
 //! until it ends. Then rules do as they say. What they let pass meanwhile is written down ([`Debts`]),
 //! and paid before the store is asked again: so nobody gets a burst for it.
 
+mod before;
 mod breaker;
 mod debts;
 mod fetch;
@@ -41,6 +46,7 @@ mod steward;
 mod tests;
 mod told;
 
+pub(crate) use before::{Former, FormerRule, Formers};
 pub use fetch::Wait;
 pub(crate) use glance::Glance;
 pub use health::{Health, SharingStats};
@@ -60,7 +66,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tollgate_core::lease::Node;
 use tollgate_core::{Tick, Wall};
 use tollgate_local::{KeyHash, Lately, Place, Purses, Seed, Timer};
-use tollgate_store::{AnyStore, Store};
+use tollgate_store::{AnyStore, Carrying, Store};
 
 use breaker::Breaker;
 use debts::Debts;
@@ -98,9 +104,9 @@ impl Default for SharingConfig {
 
 /// What all rules of an engine share their limits through.
 pub(crate) struct Sharing {
-    store: AnyStore,
+    store: Carrying<AnyStore, Arc<dyn Timer>>,
     config: SharingConfig,
-    clock: Box<dyn Timer>,
+    clock: Arc<dyn Timer>,
     node: Node,
     purses: Purses<Loan>,
     lately: Lately,
@@ -165,12 +171,13 @@ impl Sharing {
         let runtime = Handle::try_current().ok()?;
         let (calls, called) = mpsc::channel(MOST_CALLS);
         let incarnation = clock.wall().as_unix_nanos();
+        let clock: Arc<dyn Timer> = Arc::new(clock);
         let sharing = Arc::new_cyclic(|this| Self {
-            store: AnyStore::new(store),
+            store: Carrying::new(AnyStore::new(store), Arc::clone(&clock), config.keys),
             purses: Purses::new(config.keys),
             lately: Lately::new(config.keys),
             config,
-            clock: Box::new(clock),
+            clock,
             node: Node { number: Seed::random().number(0).part_of(1 << 32) as u64, incarnation },
             told: ToldAnswers::default(),
             breaker: Breaker::default(),
@@ -189,6 +196,10 @@ impl Sharing {
 
     pub(crate) const fn config(&self) -> &SharingConfig {
         &self.config
+    }
+
+    pub(crate) const fn clock(&self) -> &Arc<dyn Timer> {
+        &self.clock
     }
 
     pub(crate) fn now(&self) -> Tick {

@@ -9,6 +9,7 @@
 )]
 
 mod batches;
+mod change;
 mod failure;
 mod fleet;
 mod operators;
@@ -16,7 +17,7 @@ mod together;
 mod under_way;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -34,6 +35,8 @@ struct Shop {
     /// Whether answers are on their way until they are handed over.
     is_slow: Arc<AtomicBool>,
     handed_over: Arc<Notify>,
+    /// How often it was asked.
+    asked: Arc<AtomicUsize>,
 }
 
 impl Shop {
@@ -45,6 +48,7 @@ impl Shop {
             is_far: Arc::default(),
             is_slow: Arc::default(),
             handed_over: Arc::default(),
+            asked: Arc::default(),
         }
     }
 
@@ -66,6 +70,7 @@ impl Shop {
 
 impl Store for Shop {
     async fn exchange(&self, asks: &[Ask]) -> Vec<Result<Grant, StoreError>> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
         if self.is_far.load(Ordering::Relaxed) {
             settle().await;
         }

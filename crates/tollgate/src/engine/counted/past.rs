@@ -56,7 +56,7 @@ impl Counted {
 
     /// Whether the key has other limits than before: those of another override, or for the first
     /// time or no longer those of one.
-    fn has_moved(&self, old: &Self, key: KeyHash) -> bool {
+    pub(super) fn has_moved(&self, old: &Self, key: KeyHash) -> bool {
         let is_overridden = [self, old].map(|one| one.overridden.get(key).is_some());
         let pairs = || self.present(key).iter().zip(old.present(key));
         is_overridden != [true; 2] || pairs().any(|((new, _), (old, _))| new != old)
