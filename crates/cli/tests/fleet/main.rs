@@ -9,6 +9,7 @@
 )]
 
 mod batches;
+mod change;
 #[path = "../serve/resp/client.rs"]
 #[allow(dead_code, reason = "this test program uses a part of it")]
 mod client;
