@@ -34,6 +34,20 @@ impl Address {
         let (user, rest) = rest.rsplit_once('@').map_or(("", rest), |(user, rest)| (user, rest));
         let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
         let server = |host: &str, user: &str, db: &str| {
+            // An address of IPv6 has colons of its own, and stands in brackets.
+            let (name, port) = match host.rsplit_once(':') {
+                Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
+                _ => (host, None),
+            };
+            if name.is_empty() {
+                return Err(wrong("it names no host"));
+            }
+            if let Some(port) = port.filter(|port| port.parse::<u16>().is_err()) {
+                return Err(wrong(&format!("`{port}` is no port: they go from 1 to 65535")));
+            }
+            if !db.is_empty() && db.parse::<u16>().is_err() {
+                return Err(wrong(&format!("`{db}` is no number of a database")));
+            }
             let at = if user.is_empty() { "" } else { "@" };
             let parsed = format!("{plain}://{user}{at}{host}/{db}").into_connection_info();
             parsed.map_err(|error| wrong(&error.to_string()))
@@ -127,6 +141,23 @@ mod tests {
         assert_eq!(primary.redis_settings().password(), Some("p"));
         assert_eq!(sentinels[0].redis_settings().password(), None);
         assert_eq!(at(&primary, "x", 9).addr(), &ConnectionAddr::Tcp("x".into(), 9));
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_address_is_said_in_our_own_words() {
+        for (url, reason) in [
+            ("redis://", "it names no host"),
+            ("redis://:6379", "it names no host"),
+            ("redis+cluster://a:1,", "it names no host"),
+            ("redis://h:99999", "`99999` is no port: they go from 1 to 65535"),
+            ("redis://[::1]:x", "`x` is no port: they go from 1 to 65535"),
+            ("redis://h/main", "`main` is no number of a database"),
+        ] {
+            let said = Address::parse(url).expect_err(url).to_string();
+            assert!(said.contains(reason), "{url}: {said}");
+        }
+        assert!(Address::parse("redis://[::1]").is_ok());
+        assert!(Address::parse("redis://[::1]:6379/2").is_ok());
     }
 
     #[test]
