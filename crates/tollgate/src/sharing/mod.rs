@@ -31,6 +31,7 @@
 //! until it ends. Then rules do as they say. What they let pass meanwhile is written down ([`Debts`]),
 //! and paid before the store is asked again: so nobody gets a burst for it.
 
+mod back;
 mod before;
 mod breaker;
 mod debts;
@@ -46,6 +47,7 @@ mod steward;
 mod tests;
 mod told;
 
+pub(crate) use back::{Back, LaterBack};
 pub(crate) use before::{Former, FormerRule, Formers};
 pub use fetch::Wait;
 pub(crate) use glance::Glance;
@@ -54,7 +56,7 @@ pub(crate) use limit::SharedLimit;
 pub(crate) use permit::LentPermit;
 pub use reserve::Reserve;
 pub(crate) use reserve::Reserving;
-pub(crate) use spend::{Asking, Back, Lack, LaterBack, Lent, Purpose, Shared};
+pub(crate) use spend::{Asking, Lack, Lent, Purpose, Shared};
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

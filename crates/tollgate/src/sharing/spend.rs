@@ -8,6 +8,7 @@ use tollgate_core::{Decision, Retry, Tick};
 use tollgate_local::{Clock, KeyHash, Place, Taken};
 use tollgate_rules::OnStoreFailure;
 
+use crate::sharing::back::Back;
 use crate::sharing::health::add;
 use crate::sharing::limit::SharedLimit;
 use crate::sharing::reserve::KeptWhat;
@@ -75,19 +76,6 @@ impl Lent {
             Self::Not => None,
         }
     }
-}
-
-/// How to give back what was spent.
-#[derive(Debug)]
-pub(crate) enum Back {
-    /// Nothing was.
-    Nothing,
-    Purse(Place, u8),
-    Told(Box<Told<About>>),
-    /// By this node alone, at this time.
-    Own(Tick),
-    /// By this node, without counting.
-    Uncounted,
 }
 
 /// What a request lacks: something that only the store can say.
@@ -373,52 +361,6 @@ impl Sharing {
         let known = self.purses.known(owner, now);
         known.is_some_and(|mut lent| is_used_up(lent.borrower(), now))
     }
-
-    /// Gives back what was spent, because the request does not pass after all.
-    pub(crate) fn give_back(&self, shared: &Shared<'_>, back: Back, clock: &impl Clock) {
-        let Shared { limit, owner, key, cost } = *shared;
-        match back {
-            Back::Nothing => {}
-            Back::Purse(place, filling) => self.purses.put_back(place, filling, cost),
-            // It is undone in the store, and as soon as can be: that takes off what time has given back
-            // since. Others who ask get answers of their own, and would leave it lying here.
-            Back::Told(told) if told.said.spent_at().is_some() => {
-                self.undo(told.about, told.cost, &told.said);
-            }
-            // It was lent, and whoever comes next takes it.
-            Back::Told(told) => _ = self.told.put(owner, *told),
-            Back::Own(at) => {
-                if let Some(own) = &limit.own {
-                    own.undo(key, limit.cost_here(cost), at, clock);
-                }
-                self.debts.remove(owner, cost);
-            }
-            Back::Uncounted => self.debts.remove(owner, cost),
-        }
-    }
-
-    /// Gives back what was spent a while ago: what the store spent is undone there.
-    pub(crate) fn give_back_later(&self, spent: LaterBack, clock: &impl Clock) {
-        let LaterBack { about, cost, back } = spent;
-        let shared = Shared { limit: &about.limit, owner: about.owner, key: about.key, cost };
-        match back {
-            Back::Told(told) => self.undo(about, cost, &told.said),
-            back => self.give_back(&shared, back, clock),
-        }
-    }
-
-    /// Leaves an answer for others of its key, or has it undone if there is no room for it.
-    pub(super) fn leave(&self, owner: KeyHash, told: Told<About>) {
-        if let Err(told) = self.told.put(owner, told) {
-            self.undo(told.about, told.cost, &told.said);
-        }
-    }
-
-    pub(super) fn undo(&self, about: About, cost: u64, said: &Said) {
-        if let Some(at) = said.spent_at() {
-            self.call(Call::Undo { about, cost, at });
-        }
-    }
 }
 
 impl SharedLimit {
@@ -459,17 +401,3 @@ const SOON: Duration = Duration::from_millis(25);
 
 /// When to come again while the store is gone.
 const ALONE: Duration = Duration::from_secs(1);
-
-/// What was spent and may have to be given back once a request has ended.
-#[derive(Debug)]
-pub(crate) struct LaterBack {
-    about: About,
-    cost: u64,
-    back: Back,
-}
-
-impl LaterBack {
-    pub(crate) fn new(shared: &Shared<'_>, name: Arc<[u8]>, back: Back) -> Self {
-        Self { about: shared.about(name), cost: shared.cost, back }
-    }
-}
