@@ -262,7 +262,11 @@ impl Purse {
         let word = self.word.load(Ordering::Acquire);
         let until = self.until.load(Ordering::Relaxed);
         let short_until = Tick::from_nanos(self.short_until.load(Ordering::Relaxed));
-        if now.as_nanos() < until && tokens(word) >= cost {
+        // As when something is taken: whoever was told otherwise would find that it is not so.
+        if now.as_nanos() >= until {
+            return Taken::Locked(place);
+        }
+        if tokens(word) >= cost {
             let decision = self.seen(tokens(word));
             return Taken::Spent { decision, is_low: false, place, filling: filling(word) };
         }

@@ -88,6 +88,27 @@ fn a_sum_is_taken_for_all_requests_or_for_none() {
     assert_eq!(purses.counts().0, 2, "one of three was in vain");
 }
 
+/// A lease ends with its window, and what the store said when it had nothing left is good for longer.
+#[test]
+fn a_purse_would_say_what_it_says_also_after_the_lease_has_ended() {
+    let mut bank = Bank::new(&Limit::sliding_window("100/s").unwrap());
+    let purses = Purses::<()>::new(16);
+    let all = Exchange::once(100);
+    assert!(bank.lender.exchange(&mut bank.account, at(970), &all).unwrap().decision.is_allowed());
+    let mut lent = purses.open(key("a"), at(970), || (bank.borrower(), ())).unwrap();
+    assert_eq!(lent.borrower().spend(at(970), 1), Spend::Ask);
+    assert!(bank.exchange(lent.borrower(), at(970)));
+    assert!(lent.borrower().short_until() > at(1_010));
+    drop(lent);
+    let both = |millis| {
+        let now = at(millis);
+        (purses.look(key("a"), now, 1), purses.take(key("a"), now, 1))
+    };
+    assert!(matches!(both(980), (Taken::Short(_), Taken::Short(_))));
+    let said = both(1_010);
+    assert!(matches!(said, (Taken::Locked(_), Taken::Locked(_))), "{said:?}");
+}
+
 #[test]
 fn nothing_is_spent_after_the_lease_has_ended() {
     let (purses, _) = purse_with(10);

@@ -289,3 +289,25 @@ fn those_who_look_at_once_hear_what_the_store_has() {
         }
     });
 }
+
+/// A lease ends with its window, and what the store said when it had nothing left is good for longer.
+#[test]
+fn a_batch_that_comes_when_a_window_has_just_ended_asks_the_store() {
+    run(async {
+        let rules = "rules: [{ name: a, key: [], limit: 100/s, algorithm: sliding_window }]";
+        let fleet = Fleet::new(1, rules);
+        fleet.pass(Duration::from_millis(970)).await;
+        assert_eq!(fleet.passing_at_once(0, &[root(); 110]).await, 100);
+        assert_eq!(fleet.passing(&root(), 10).await, 0);
+        fleet.pass(Duration::from_millis(40)).await;
+        let (engine, requests) = (&fleet.nodes[0], [root(); 2]);
+        let wait = engine.reserve(&requests, &[]).expect_err("nobody knows of this window");
+        let since = wait.since();
+        wait.fetch().await;
+        let wait = engine.reserve_again(&requests, since).expect_err("there is not so much");
+        wait.fetch().await;
+        let mut reserve = engine.reserve_again(&requests, since).expect("the store has decided");
+        assert_eq!(passing_with(engine, &requests, &mut reserve), 1);
+        assert_eq!(engine.sharing().unwrap().degraded, 0);
+    });
+}
