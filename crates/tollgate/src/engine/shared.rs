@@ -393,7 +393,9 @@ impl<C: Clock> Way<'_, '_, C> {
             let of = self.together.of(at);
             let (met, facts) = (self.all[at], &self.together.facts[of]);
             let Some(shared) = met.shared(facts) else { continue };
-            if waits || is_denied {
+            if waits {
+                sharing.give_back_for_now(&shared, back, &self.engine.clock);
+            } else if is_denied {
                 sharing.give_back(&shared, back, &self.engine.clock);
             } else if met.rule.counts_outcomes() {
                 let later = LaterBack::new(&shared, name(met.rule, facts), back);

@@ -60,6 +60,16 @@ impl Sharing {
         }
     }
 
+    /// Gives back what was spent, for a request that comes again in a moment: what the store has said to
+    /// it waits here. If that were undone, and asked for once more, what it waits for now would be gone by
+    /// then, and so on.
+    pub(crate) fn give_back_for_now(&self, shared: &Shared<'_>, back: Back, clock: &impl Clock) {
+        match back {
+            Back::Told(told) => self.leave(shared.owner, *told),
+            back => self.give_back(shared, back, clock),
+        }
+    }
+
     /// Gives back what was spent a while ago: what the store spent is undone there.
     pub(crate) fn give_back_later(&self, spent: LaterBack, clock: &impl Clock) {
         let LaterBack { about, cost, back } = spent;

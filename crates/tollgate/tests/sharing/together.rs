@@ -116,3 +116,25 @@ fn parts_of_a_request_pass_together_or_not_at_all() {
         assert_eq!(fleet.left(0, "a", &b).await, 1, "it was not spent");
     });
 }
+
+/// A request that comes again finds one of its answers taken, and then the other one, if that were
+/// undone because of the first.
+#[test]
+fn who_finds_one_of_two_answers_taken_asks_for_that_one_alone() {
+    run(async {
+        let rules = "rules:
+  - { name: a, match: { path: /both }, key: [], limit: 100/h, consistency: strict }
+  - { name: b, key: [], limit: 100/h, consistency: strict }";
+        let fleet = Fleet::new(1, rules);
+        let (engine, both, other) = (&fleet.nodes[0], Request::new("GET", "/both"), root());
+        let wait = engine.try_decide(&both).expect_err("the store decides");
+        let since = wait.since();
+        wait.fetch().await;
+        assert!(engine.decide(&other).is_allowed(), "it takes what was meant for another");
+        let wait = engine.try_decide_again(&both, since).expect_err("one answer is missing");
+        wait.fetch().await;
+        let ruling = engine.try_decide_again(&both, since).expect("both are here");
+        assert!(ruling.is_allowed());
+        assert_eq!(engine.sharing().unwrap().exchanges, 3);
+    });
+}
