@@ -169,8 +169,11 @@ impl<C: Clock> Engine<C> {
         all: &[Met<'_>],
         together: Together<'_, '_>,
         (intent, asking): (Intent, Asking),
-        reserve: Option<&mut Reserve>,
+        mut reserve: Option<&mut Reserve>,
     ) -> Option<Box<Wait>> {
+        if let Some(reserve) = &mut reserve {
+            reserve.begin();
+        }
         let states = SmallVec::from_elem(State::Open, all.len());
         let (lacks, spent) = (Vec::new(), SmallVec::new());
         let mut way =

@@ -364,7 +364,10 @@ impl<C: Clock> Way<'_, '_, C> {
                     })
                 }
                 // Nobody waits to see what others would say to a request that is denied.
-                Intent::Look if intent == Intent::Spend => sharing.look(&shared, now, Asking::Now),
+                Intent::Look if intent == Intent::Spend => {
+                    sharing.give_up(&shared, now, self.asking);
+                    sharing.look(&shared, now, Asking::Now)
+                }
                 Intent::Look => sharing.look(&shared, now, self.asking),
             };
             match decision {

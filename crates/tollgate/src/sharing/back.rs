@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tollgate_core::Tick;
 use tollgate_local::{Clock, KeyHash, Place};
 
-use crate::sharing::spend::Shared;
+use crate::sharing::spend::{Asking, Shared};
 use crate::sharing::told::{Said, Told};
 use crate::sharing::{About, Call, Sharing};
 
@@ -43,13 +43,7 @@ impl Sharing {
         match back {
             Back::Nothing => {}
             Back::Purse(place, filling) => self.purses.put_back(place, filling, cost),
-            // It is undone in the store, and as soon as can be: that takes off what time has given back
-            // since. Others who ask get answers of their own, and would leave it lying here.
-            Back::Told(told) if told.said.spent_at().is_some() => {
-                self.undo(told.about, told.cost, &told.said);
-            }
-            // It was lent, and whoever comes next takes it.
-            Back::Told(told) => _ = self.told.put(owner, *told),
+            Back::Told(told) => self.give_up_told(owner, *told),
             Back::Own(at) => {
                 if let Some(own) = &limit.own {
                     own.undo(key, limit.cost_here(cost), at, clock);
@@ -67,6 +61,28 @@ impl Sharing {
         match back {
             Back::Told(told) => self.leave(shared.owner, *told),
             back => self.give_back(shared, back, clock),
+        }
+    }
+
+    /// Gives back what the store has spent for a request that has waited for it, and that something else
+    /// denies. Whoever has not waited has nothing there.
+    pub(crate) fn give_up(&self, shared: &Shared<'_>, now: Tick, asking: Asking) {
+        if matches!(asking, Asking::Again { .. })
+            && shared.cost > 0
+            && self.told.may_have(shared.owner)
+            && let Some(told) = self.told_to(shared, false, now, asking)
+        {
+            self.give_up_told(shared.owner, told);
+        }
+    }
+
+    /// An answer that nobody needs any more. What was spent for it is undone in the store, and as soon as
+    /// can be: that takes off what time has given back since. Others who ask get answers of their own, and
+    /// would leave it lying here. What was lent is for whoever comes next.
+    pub(super) fn give_up_told(&self, owner: KeyHash, told: Told<About>) {
+        match told.said {
+            Said::Decided(decision, None) if decision.is_allowed() => self.leave(owner, told),
+            said => self.undo(told.about, told.cost, &said),
         }
     }
 

@@ -33,6 +33,8 @@ pub struct Reserve {
     sharing: Option<Arc<Sharing>>,
     kept: ByHash<VecDeque<Kept>>,
     permits: ByHash<Vec<LentPermit>>,
+    /// Whether those that it is kept for are being decided: what they leave is for nobody.
+    is_used: bool,
 }
 
 /// What is kept for one request.
@@ -53,6 +55,27 @@ pub(crate) enum KeptWhat {
 }
 
 impl Reserve {
+    /// Gives everything back, because something else denies the requests before they are decided. If it
+    /// is dropped instead, what the store has said waits for a moment, in case they come again.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, Reserve};
+    /// fn decide(engine: &Engine, requests: &[Request<'_>], kept: Reserve, may_pass: bool) {
+    ///     match (may_pass, kept) {
+    ///         (true, mut kept) => engine.decide_each_with(requests, &mut kept, |_, _| {}),
+    ///         (false, kept) => kept.give_up(),
+    ///     }
+    /// }
+    /// ```
+    pub fn give_up(mut self) {
+        self.begin();
+    }
+
+    /// One of those that it is kept for is decided.
+    pub(crate) const fn begin(&mut self) {
+        self.is_used = true;
+    }
+
     /// What is kept for a request of that cost.
     pub(crate) fn take(&mut self, owner: KeyHash, cost: u64) -> Option<KeptWhat> {
         let kept = self.kept.get_mut(&owner)?;
@@ -72,6 +95,8 @@ impl Drop for Reserve {
             for Kept { cost, what } in kept {
                 match what {
                     KeptWhat::Taken(_, place, filling) => sharing.put_back(place, filling, cost),
+                    KeptWhat::Told(told) if self.is_used => sharing.give_up_told(owner, told),
+                    // The same requests may come again.
                     KeptWhat::Told(told) => sharing.leave(owner, told),
                     KeptWhat::Short(_) | KeptWhat::Alone => {}
                 }
@@ -209,8 +234,8 @@ impl<'a> Reserving<'a> {
         if !self.lacks.is_empty() {
             return wait(self.lacks);
         }
-        let (kept, held) = (ByHash::default(), ByHash::default());
-        let mut reserve = Reserve { sharing: Some(Arc::clone(sharing)), kept, permits: held };
+        let mut reserve = Reserve::default();
+        reserve.sharing = Some(Arc::clone(sharing));
         let mut low = SmallVec::new();
         let mut spending = self.keys.iter().filter(|(_, planned)| !planned.spends.is_empty());
         let is_kept = spending.all(|(owner, planned)| {

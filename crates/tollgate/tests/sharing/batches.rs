@@ -167,6 +167,21 @@ fn what_the_store_said_to_a_batch_that_is_given_up_is_there_for_others() {
 }
 
 #[test]
+fn what_the_store_said_to_a_batch_that_something_else_denies_is_undone_at_once() {
+    run(async {
+        let fleet =
+            Fleet::new(1, "rules: [{ name: a, key: [], limit: 100/s, consistency: strict }]");
+        let (engine, requests) = (&fleet.nodes[0], [root(); 5]);
+        let wait = engine.reserve(&requests, &[]).expect_err("the store decides");
+        let since = wait.since();
+        wait.fetch().await;
+        engine.reserve_again(&requests, since).expect("it has decided").give_up();
+        settle().await;
+        assert_eq!(fleet.left(0, "a", &root()).await, 100);
+    });
+}
+
+#[test]
 fn permits_that_are_kept_for_a_batch_are_taken_by_nobody_else() {
     run(async {
         let fleet = Fleet::new(1, "rules: [{ name: a, key: [], concurrent: 10 }]");

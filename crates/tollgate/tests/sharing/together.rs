@@ -138,3 +138,26 @@ fn who_finds_one_of_two_answers_taken_asks_for_that_one_alone() {
         assert_eq!(engine.sharing().unwrap().exchanges, 3);
     });
 }
+
+/// What the store spent for a request that an earlier rule denies is undone at once, or as much would
+/// come in before that, and nothing be left to undo.
+#[test]
+fn what_an_earlier_rule_denies_is_there_for_others_at_once() {
+    run(async {
+        let rules = "rules:
+  - { name: never, match: { path: /no }, key: [], limit: 1/h, consistency: strict }
+  - { name: rate, key: [], limit: 100/s, consistency: strict }";
+        let fleet = Fleet::new(1, rules);
+        let no = Request::new("GET", "/no");
+        assert!(fleet.passes(0, &no).await);
+        fleet.pass(Duration::from_secs(2)).await;
+        for _ in 0..50 {
+            assert!(!fleet.passes(0, &no).await);
+        }
+        settle().await;
+        assert_eq!(fleet.left(0, "rate", &root()).await, 100);
+        assert_eq!(fleet.passing_at_once(0, &[no; 50]).await, 0);
+        settle().await;
+        assert_eq!(fleet.left(0, "rate", &root()).await, 100);
+    });
+}

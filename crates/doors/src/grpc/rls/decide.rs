@@ -121,6 +121,7 @@ impl Asking {
             });
         }
         if decided.iter().flatten().any(|each| !each.is_allowed()) {
+            std::mem::take(kept).give_up();
             return self.look_at_rest(decided, parts);
         }
         let asked = || parts.iter().enumerate().filter(|(_, part)| part.spends_by_rules());
