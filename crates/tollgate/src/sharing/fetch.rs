@@ -374,8 +374,14 @@ impl Sharing {
         about.limit.note(&about, spent, now);
     }
 
+    /// The rules decide: all who need a permit, and of those who need a sum whoever comes first. The others
+    /// ask for themselves.
     fn fail(&self, lack: Lack) {
-        self.tell(lack.about, lack.cost, Said::Failed, self.now());
+        let requests = if lack.purpose == Purpose::Permit { lack.cost } else { 1 };
+        let now = self.now();
+        for _ in 0..requests {
+            self.tell(lack.about.clone(), lack.cost, Said::Failed, now);
+        }
     }
 
     pub(super) fn tell(&self, about: About, cost: u64, said: Said, now: Tick) {

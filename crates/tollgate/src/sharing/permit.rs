@@ -56,11 +56,17 @@ impl Sharing {
 
     /// Whether so many permits are here, or nobody has to be asked to know that there are none, or what
     /// the rule does without.
-    pub(super) fn knows_of_permits(&self, shared: &Shared<'_>, now: Tick, asking: Asking) -> bool {
-        let known = self.purses.known(shared.owner, now);
-        let has = known.is_some_and(|mut lent| lent.borrower().tokens(now) >= shared.cost);
-        let is_said = || asking != Asking::Wait && !self.told.costs(shared.owner, now).is_empty();
-        has || self.is_used_up(shared.owner, now) || self.is_alone(asking) || is_said()
+    pub(super) fn knows_of_permits(
+        &self,
+        owner: KeyHash,
+        permits: u64,
+        now: Tick,
+        asking: Asking,
+    ) -> bool {
+        let known = self.purses.known(owner, now);
+        let has = known.is_some_and(|mut lent| lent.borrower().tokens(now) >= permits);
+        let is_said = || asking != Asking::Wait && !self.told.costs(owner, now).is_empty();
+        has || self.is_used_up(owner, now) || self.is_alone(asking) || is_said()
     }
 
     /// Takes a permit of those that are lent here, for a request that is decided in a moment.

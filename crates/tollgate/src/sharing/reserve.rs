@@ -203,7 +203,7 @@ impl<'a> Reserving<'a> {
         let planned = self.keys.entry(shared.owner).or_default();
         planned.sum = planned.sum.saturating_add(shared.cost).min(shared.limit.capacity);
         let all = Shared { cost: planned.sum, ..*shared };
-        if self.sharing.knows_of_permits(&all, self.now, asking(self.since)) {
+        if self.sharing.knows_of_permits(all.owner, all.cost, self.now, asking(self.since)) {
             return;
         }
         match planned.lack {
@@ -238,11 +238,13 @@ impl<'a> Reserving<'a> {
         reserve.sharing = Some(Arc::clone(sharing));
         let mut low = SmallVec::new();
         let mut spending = self.keys.iter().filter(|(_, planned)| !planned.spends.is_empty());
-        let is_kept = spending.all(|(owner, planned)| {
+        let all_spend = spending.all(|(owner, planned)| {
             let (asking, owner) = (asking(self.since), *owner);
             let keeping = Keeping { sharing, now, asking, owner, low: &mut low };
             keeping.all(planned, reserve.kept.entry(owner).or_default())
         });
+        let mut permits = self.permits.iter();
+        let is_kept = all_spend && permits.all(|owner| self.keep_permit(*owner, &mut reserve));
         if !is_kept {
             // Others were faster, just now. What is lacking is found out when they come again.
             drop(reserve);
@@ -250,16 +252,26 @@ impl<'a> Reserving<'a> {
         }
         // Before this it would be put back into a purse that was filled anew.
         low.into_iter().for_each(|place| sharing.call(Call::Look(place)));
-        if !is_kept {
-            return wait(Vec::new());
+        match is_kept {
+            true => Ok(reserve),
+            false => wait(Vec::new()),
         }
-        for owner in self.permits {
-            // Where there is none, that is said when it is decided.
-            if let Some(permit) = sharing.take_permit(owner, now) {
-                reserve.permits.entry(owner).or_default().push(permit);
-            }
+    }
+
+    /// Takes a permit for one of them. Whether there was one, or is none: that is said when it is decided.
+    fn keep_permit(&self, owner: KeyHash, reserve: &mut Reserve) -> bool {
+        let Self { sharing, now, since, .. } = *self;
+        let kept = reserve.permits.entry(owner).or_default();
+        // More than there are at all were not planned for.
+        let most = self.keys.get(&owner).map_or(0, |planned| planned.sum);
+        if kept.len() as u64 >= most {
+            return true;
         }
-        Ok(reserve)
+        match sharing.take_permit(owner, now) {
+            Some(permit) => kept.push(permit),
+            None => return sharing.knows_of_permits(owner, 1, now, asking(since)),
+        }
+        true
     }
 }
 

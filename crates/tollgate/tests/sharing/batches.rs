@@ -305,6 +305,28 @@ fn those_who_look_at_once_hear_what_the_store_has() {
     });
 }
 
+#[test]
+fn a_batch_gets_as_many_permits_as_there_are() {
+    run(async {
+        let fleet = Fleet::new(1, "rules: [{ name: a, key: [], concurrent: 10 }]");
+        for _ in 0..2 {
+            let mut held = fleet.decided_at_once(0, &[root(); 12]).await;
+            held.retain(|ruling| ruling.is_allowed());
+            assert_eq!(held.len(), 10);
+        }
+    });
+}
+
+#[test]
+fn permits_of_a_batch_are_the_rules_to_give_if_the_store_does_not_answer() {
+    run(async {
+        let rules = "rules: [{ name: a, key: [], concurrent: 10, on_store_failure: allow }]";
+        let fleet = Fleet::new(1, rules);
+        fleet.shop.go();
+        assert_eq!(fleet.passing_at_once(0, &[root(); 3]).await, 3);
+    });
+}
+
 /// A lease ends with its window, and what the store said when it had nothing left is good for longer.
 #[test]
 fn a_batch_that_comes_when_a_window_has_just_ended_asks_the_store() {
