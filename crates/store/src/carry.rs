@@ -78,6 +78,27 @@ impl<S: Store, C: Clock> Carrying<S, C> {
         Self { store, clock, done: OnceLock::new(), keys }
     }
 
+    /// How many questions, one after the other, an [exchange](Store::exchange) of these is now: two if
+    /// something has to be found out first.
+    ///
+    /// ```
+    /// use tollgate_local::Clock;
+    /// use tollgate_store::{Ask, Carrying, Store};
+    /// fn takes_longer(store: &Carrying<impl Store, impl Clock>, asks: &[Ask]) -> bool {
+    ///     store.round_trips(asks) > 1
+    /// }
+    /// ```
+    pub fn round_trips(&self, asks: &[Ask]) -> u32 {
+        match self.finds_out(asks, self.clock.now()) {
+            true => 2,
+            false => 1,
+        }
+    }
+
+    fn finds_out(&self, asks: &[Ask], now: Tick) -> bool {
+        asks.iter().any(|ask| self.open(ask, now).is_some())
+    }
+
     /// What is to be found out before this is asked.
     fn open<'a>(&self, ask: &'a Ask, now: Tick) -> Option<&'a Arc<Before>> {
         let before = ask.before()?;
@@ -104,7 +125,7 @@ impl<S: Store, C: Clock> Carrying<S, C> {
                 }
             }
         }
-        // Nobody waits for what others have to find out.
+        // Those of which nothing has to be found out are asked at the same time.
         let asked = first.len();
         first.append(&mut looks.asks);
         let mut said = self.store.exchange(&first).await;
@@ -154,7 +175,7 @@ impl<S: Store, C: Clock> Store for Carrying<S, C> {
             return self.store.exchange(asks).await;
         }
         let now = self.clock.now();
-        match asks.iter().any(|ask| self.open(ask, now).is_some()) {
+        match self.finds_out(asks, now) {
             true => self.exchange_carrying(asks, now).await,
             false => self.store.exchange(asks).await,
         }

@@ -1,6 +1,7 @@
 //! Limits that change under traffic: nobody gets a second budget for it, and nobody is kept out for
 //! longer than the new limit keeps out those who have spent everything.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tollgate::{Engine, ManualClock, Request, RuleSet, Ruling};
@@ -349,6 +350,29 @@ fn what_passed_while_the_store_was_gone_is_paid_on_top_of_what_was_spent_before(
     });
 }
 
+/// Two answers take twice as long as one, which is no reason to leave the store alone.
+#[test]
+fn a_store_is_not_late_because_keys_are_looked_at_first() {
+    run(async {
+        let rules = |limit| {
+            format!("rules: [{{ name: a, key: [path], limit: {limit}, consistency: strict }}]")
+        };
+        let fleet = Fleet::new(1, &rules("100/min"));
+        fleet.shop.takes.store(20, Ordering::Relaxed);
+        let ask_all = async || {
+            for path in ["/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h", "/i", "/j"] {
+                assert!(fleet.passes(0, &Request::new("GET", path)).await);
+            }
+        };
+        ask_all().await;
+        change(&fleet.nodes[0], &rules("200/min"));
+        ask_all().await;
+        let stats = fleet.nodes[0].sharing().unwrap();
+        assert_eq!((stats.times_degraded, stats.degraded), (0, 0));
+        assert_eq!(fleet.shop.asked.load(Ordering::Relaxed), 30);
+    });
+}
+
 /// A key that is asked about for the second time costs one question again.
 #[test]
 fn a_key_is_looked_at_once_after_a_change() {
@@ -357,7 +381,7 @@ fn a_key_is_looked_at_once_after_a_change() {
         assert_eq!(fleet.passing(&root(), 10).await, 10);
         change(&fleet.nodes[0], &strict("200/day"));
         fleet.pass(Duration::from_millis(2)).await;
-        let asked = || fleet.shop.asked.load(std::sync::atomic::Ordering::Relaxed);
+        let asked = || fleet.shop.asked.load(Ordering::Relaxed);
         let before = asked();
         assert_eq!(fleet.passing(&root(), 1).await, 1);
         assert_eq!(asked() - before, 2);

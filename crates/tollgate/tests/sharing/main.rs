@@ -17,7 +17,7 @@ mod together;
 mod under_way;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -35,6 +35,9 @@ struct Shop {
     /// Whether answers are on their way until they are handed over.
     is_slow: Arc<AtomicBool>,
     handed_over: Arc<Notify>,
+    /// How many milliseconds every answer takes.
+    takes: Arc<AtomicU64>,
+    clock: ManualClock,
     /// How often it was asked.
     asked: Arc<AtomicUsize>,
 }
@@ -48,6 +51,8 @@ impl Shop {
             is_far: Arc::default(),
             is_slow: Arc::default(),
             handed_over: Arc::default(),
+            takes: Arc::default(),
+            clock: clock.clone(),
             asked: Arc::default(),
         }
     }
@@ -71,6 +76,7 @@ impl Shop {
 impl Store for Shop {
     async fn exchange(&self, asks: &[Ask]) -> Vec<Result<Grant, StoreError>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
+        self.clock.advance(Duration::from_millis(self.takes.load(Ordering::Relaxed)));
         if self.is_far.load(Ordering::Relaxed) {
             settle().await;
         }
