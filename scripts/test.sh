@@ -153,15 +153,14 @@ step_loom() {
         cargo test --locked --profile brief -p tollgate-local --test 'loom*'
 }
 
-# The runner is built quickly, because nobody reads its figures. The server that it asks is that of
-# a release, which is needed for the package anyway.
+# The runner is built quickly, because nobody reads its figures, and the server that it asks as well.
 step_bench() {
     local suite lines
     for suite in local rules doors store; do
         lines="$(cargo run --locked --profile brief -p tollgate-bench -- "$suite" --quick --json)"
         repository_tool json-lines <<<"$lines"
     done
-    cargo run --locked --release -p tollgate-cli -- bench --quick
+    cargo run --locked --profile brief -p tollgate-cli -- bench --quick
 }
 
 # After the benches, which have built the same binary.
@@ -174,9 +173,9 @@ step_package() {
             die "dpkg installs as root alone: run 'scripts/test.sh package' as root"
         as_root=(sudo -n)
     fi
-    # Nobody keeps these two, so they are packed quickly.
-    package="$(packaging/deb.sh 1 --fast)"
-    newer="$(packaging/deb.sh 2 --fast)"
+    # Nobody keeps these two, so they are built and packed quickly.
+    package="$(PROFILE=brief packaging/deb.sh 1 --fast)"
+    newer="$(PROFILE=brief packaging/deb.sh 2 --fast)"
     "${as_root[@]}" packaging/test-deb.sh "$package" "$newer"
 }
 

@@ -39,9 +39,9 @@ impl Built {
         }
     }
 
-    /// The server. It is always that of a release, whatever asks it.
+    /// The server, if it was built this way.
     pub(crate) fn server(&self) -> PathBuf {
-        self.target.join(RELEASE).join("tollgate")
+        self.target.join(&self.profile).join("tollgate")
     }
 
     /// Where programs are installed that nobody else has.
@@ -57,15 +57,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_server_is_that_of_a_release_whatever_asks_it() {
+    fn the_server_is_built_as_the_runner_was() {
         let release = Built::at(Path::new("/somewhere/target/release/tollgate-bench"));
         assert!(release.is_release());
         assert_eq!(release.flag(), "--release");
         let brief = Built::at(Path::new("/somewhere/target/brief/tollgate-bench"));
         assert!(!brief.is_release());
         assert_eq!(brief.flag(), "--profile brief");
+        assert_eq!(release.server(), Path::new("/somewhere/target/release/tollgate"));
+        assert_eq!(brief.server(), Path::new("/somewhere/target/brief/tollgate"));
         for built in [release, brief] {
-            assert_eq!(built.server(), Path::new("/somewhere/target/release/tollgate"));
             assert_eq!(built.tools(), Path::new("/somewhere/target/tools"));
         }
         let dev = Built::at(Path::new("/somewhere/target/debug/tollgate-bench"));

@@ -38,12 +38,13 @@ impl Programs {
     }
 }
 
-/// Ours, built as it is now.
+/// Ours, as it is now, built as this runner was.
 pub(crate) fn tollgate(session: &Session) -> Result<PathBuf, BenchError> {
     session.progress.say("building the server");
-    let build = ["build", "--release", "--locked", "-p", "tollgate-cli"];
-    output(Command::new("cargo").args(build))?;
-    Ok(Built::here()?.server())
+    let built = Built::here()?;
+    let build = ["build", "--locked", "-p", "tollgate-cli"];
+    output(Command::new("cargo").args(build).args(built.flag().split(' ')))?;
+    Ok(built.server())
 }
 
 /// Envoy, from the folder where tests have it, or installed there.

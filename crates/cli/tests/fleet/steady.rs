@@ -56,7 +56,7 @@ fn nobody_below_the_limit_is_denied_by_nodes_with_several_threads() {
         let rules = "rules: [{ name: hot, key: [user], limit: 10k/s, on_store_failure: allow }]";
         let fleet = Fleet::patient("3", 5, &redis.url(), rules);
         let load = Load::begin(&fleet.addresses("resp").repeat(connections), each, |_, _| true);
-        pass(Duration::from_secs(5));
+        pass(Duration::from_secs(3));
         let Outcome { allowed, answered, .. } = load.end();
         assert_eq!(allowed, answered, "nobody is denied, {each} at once");
         let lent = "tollgate_store_decisions_total{how=\"lent\"}";
