@@ -152,6 +152,22 @@ impl<const DOUBLE: u32> Pace<DOUBLE> {
         (((steps << DOUBLE) as u128 * self.0 as u128) >> 64) as u64
     }
 
+    /// The time after so many steps since the start.
+    ///
+    /// Counters of two processors may disagree by a few steps around the start: what is before it
+    /// has wrapped around, is later than any time, and so costs nothing to all others.
+    #[inline(always)]
+    const fn tick(self, steps: u64) -> Tick {
+        let nanos = self.nanos(steps);
+        if nanos < Tick::MAX.as_nanos() { Tick::from_nanos(nanos) } else { Self::far(steps) }
+    }
+
+    /// The start, if the steps lead to before it, and the last time otherwise.
+    #[cold]
+    const fn far(steps: u64) -> Tick {
+        if steps > u64::MAX / 2 { Tick::ZERO } else { Tick::MAX }
+    }
+
     /// So many steps, about three days of a fast counter, tell the scale to 15 digits.
     const STEPS: u64 = 1 << 50;
 }
@@ -165,9 +181,7 @@ impl Default for SystemClock {
 impl Clock for SystemClock {
     #[inline]
     fn now(&self) -> Tick {
-        // Counters of two processors may disagree by a few steps around the start.
-        let steps = self.clock.raw().saturating_sub(self.start);
-        Tick::from_nanos(self.pace.nanos(steps))
+        self.pace.tick(self.clock.raw().wrapping_sub(self.start))
     }
 
     #[expect(clippy::disallowed_methods, reason = "the one place that asks for the date")]
@@ -292,6 +306,19 @@ mod tests {
             let (is, right) = (pace.nanos(steps) as f64, steps as f64 * per_step);
             assert!((is - right).abs() <= 1.0 + right / 1e12, "{is} instead of {right}");
         }
+    }
+
+    #[test]
+    fn a_counter_before_the_start_shows_the_start_and_a_late_one_the_end() {
+        fn ends<const DOUBLE: u32>(per_step: f64) {
+            let pace = Pace::<DOUBLE>::of((Pace::<DOUBLE>::STEPS as f64 * per_step) as u64);
+            for before in [1, 1_000, 1 << 40] {
+                assert_eq!(pace.tick(0u64.wrapping_sub(before)), Tick::ZERO, "{before} before");
+            }
+            assert_eq!(pace.tick((2e17 / per_step) as u64), Tick::MAX, "after 6.3 years");
+        }
+        [0.2, 0.25, 1.0, 1.5].into_iter().for_each(ends::<1>);
+        [1.0, 41.666_666].into_iter().for_each(ends::<6>);
     }
 
     #[test]

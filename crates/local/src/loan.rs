@@ -88,7 +88,7 @@ thread_local! {
 #[inline(always)]
 pub(crate) fn may_hold(hash: KeyHash) -> bool {
     // Loom's threads are one thread to the standard library.
-    !cfg!(loom) && HASHES.with(|hashes| hashes[place(hash)].get() == hash.0)
+    !cfg!(loom) && BORROWS.get() && HASHES.with(|hashes| hashes[place(hash)].get() == hash.0)
 }
 
 /// Whether this thread may hold something of any key: asked once for many decisions.

@@ -46,9 +46,10 @@ pub struct HeavyKey {
 /// assert_eq!(heavy.top_denied(1)[0].key, "bob");
 /// ```
 pub struct HeavyKeys {
-    /// Where our countdowns end. The high half tells instances apart, and says which of a thread's
-    /// countdowns is ours.
+    /// Where our countdowns end. The high half tells instances apart.
     end: u64,
+    /// Which of a thread's countdowns is ours.
+    place: u32,
     /// One of so many decisions is sampled.
     interval: AtomicU32,
     lists: Mutex<Lists>,
@@ -258,9 +259,10 @@ impl HeavyKeys {
         UNTIL_SAMPLE.with(|countdowns| countdowns[self.place()].set(countdown));
     }
 
+    /// Which of a thread's countdowns is ours.
     #[inline(always)]
     const fn place(&self) -> usize {
-        (self.end >> 32) as usize % COUNTDOWNS
+        self.place as usize % COUNTDOWNS
     }
 }
 
@@ -268,7 +270,12 @@ impl Default for HeavyKeys {
     fn default() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { end: u64::from(id) << 32, interval: AtomicU32::new(1), lists: Mutex::default() }
+        Self {
+            end: u64::from(id) << 32,
+            place: id,
+            interval: AtomicU32::new(1),
+            lists: Mutex::default(),
+        }
     }
 }
 

@@ -121,7 +121,7 @@ impl UsualAsk<'_> {
     pub const fn denied(&self, word: Word) -> Decision {
         let turn = self.turn(word);
         let full = turn + self.cost * self.usual.interval;
-        let wait = full.saturating_sub(self.end()).div_ceil(Word::PER_NANO);
+        let wait = (full.saturating_sub(self.end()) + (Word::PER_NANO - 1)) / Word::PER_NANO;
         Decision::denied_for(wait, self.room(turn))
     }
 
