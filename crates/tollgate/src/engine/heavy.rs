@@ -10,7 +10,7 @@ use tollgate_rules::{Attribute, Facts, Request, Rule};
 use crate::engine::Engine;
 use crate::engine::active::Active;
 use crate::engine::keys::{key_hash, write_part};
-use crate::engine::ruling::Said;
+use crate::engine::said::Said;
 
 /// Of one request that is sampled, the keys of so many rules are counted.
 const MOST_RULES: usize = 16;

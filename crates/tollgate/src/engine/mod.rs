@@ -12,6 +12,7 @@ mod keys;
 mod refund;
 mod rehearsal;
 mod ruling;
+mod said;
 mod shared;
 mod stats;
 mod together;

@@ -10,10 +10,10 @@ use tollgate_rules::{Mode, Rule, RuleSet, Version};
 
 use crate::engine::active::Active;
 use crate::engine::batch::same;
+use crate::engine::said::{Said, Sheet};
 use crate::engine::shared::HeldSlot;
 use crate::engine::under_way::UnderWay;
 use crate::sharing::LaterBack;
-use crate::spending::Each;
 
 /// What all rules that apply to a request say together. Slots of rules about what is under way at
 /// once are held until it is dropped.
@@ -38,33 +38,7 @@ use crate::spending::Each;
 #[must_use = "a ruling may be a denial"]
 pub struct Ruling {
     active: Guard<Arc<Active>>,
-    said: Said,
-}
-
-/// What came of asking the rules.
-pub(super) struct Said {
-    /// The numbers of the rules that apply.
-    pub(super) rules: SmallVec<[u32; 8]>,
-    /// What each of them says.
-    pub(super) each: Each<Decision>,
-    /// Whether one that is enforced denies.
-    pub(super) denied: bool,
-    pub(super) reserved: SmallVec<[Reserved; 1]>,
-    /// Given back when this is dropped.
-    pub(super) held: SmallVec<[HeldSlot; 1]>,
-}
-
-impl Said {
-    #[inline(always)]
-    pub(super) fn new() -> Self {
-        Self {
-            rules: SmallVec::new(),
-            each: Each::new(),
-            denied: false,
-            reserved: SmallVec::new(),
-            held: SmallVec::new(),
-        }
-    }
+    said: Sheet,
 }
 
 /// What a request was charged until its outcome is known.
@@ -82,32 +56,27 @@ pub(super) enum Spent {
 }
 
 impl Ruling {
-    /// Where what rules say is written to: it is large, and not moved after that.
+    /// One to which what rules say is to be written.
     #[inline(always)]
     pub(super) fn new(active: Guard<Arc<Active>>) -> Self {
-        Self { active, said: Said::new() }
+        Self { active, said: Sheet::new() }
     }
 
     /// Forgets what was said, for the next request. Slots are given back.
     #[inline]
     pub(super) fn clear(&mut self) {
-        let Said { rules, each, denied, reserved, held } = &mut self.said;
-        rules.clear();
-        each.clear();
-        *denied = false;
-        reserved.clear();
-        held.clear();
+        self.said.clear();
     }
 
     /// What was said, on its own: as new as `loaded`, mostly.
     pub(super) fn take(&mut self, loaded: Guard<Arc<Active>>) -> Self {
-        let said = std::mem::replace(&mut self.said, Said::new());
+        let said = std::mem::replace(&mut self.said, Sheet::new());
         Self { active: same(&self.active, loaded), said }
     }
 
     /// What was said before.
-    pub(super) const fn of(active: Guard<Arc<Active>>, said: Said) -> Self {
-        Self { active, said }
+    pub(super) fn of(active: Guard<Arc<Active>>, said: Said) -> Self {
+        Self { active, said: Sheet::of(said) }
     }
 
     #[inline]
@@ -123,7 +92,7 @@ impl Ruling {
     /// assert!(engine.decide(&Request::new("GET", "/")).is_allowed());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub const fn is_allowed(&self) -> bool {
+    pub fn is_allowed(&self) -> bool {
         !self.said.denied
     }
 
@@ -229,8 +198,10 @@ impl Ruling {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn keep(self) -> UnderWay {
-        let Self { active, said } = self;
-        UnderWay::new(|| Guard::into_inner(active), said.reserved, said.held)
+        let Self { active, mut said } = self;
+        let Said { reserved, held, .. } = &mut *said;
+        let (reserved, held) = (std::mem::take(reserved), std::mem::take(held));
+        UnderWay::new(|| Guard::into_inner(active), reserved, held)
     }
 
     /// The same from a ruling that is [lent](crate::Engine::decide_each).
@@ -248,7 +219,7 @@ impl Ruling {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn take_under_way(&mut self) -> UnderWay {
-        let Said { reserved, held, .. } = &mut self.said;
+        let Said { reserved, held, .. } = &mut *self.said;
         let (reserved, held) = (std::mem::take(reserved), std::mem::take(held));
         UnderWay::new(|| Arc::clone(&self.active), reserved, held)
     }
@@ -276,8 +247,8 @@ impl Ruling {
     }
 
     /// The slots that it holds: the rest of it is let go.
-    pub(super) fn into_held(self) -> SmallVec<[HeldSlot; 1]> {
-        self.said.held
+    pub(super) fn into_held(mut self) -> SmallVec<[HeldSlot; 1]> {
+        std::mem::take(&mut self.said.held)
     }
 }
 

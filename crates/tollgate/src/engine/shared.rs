@@ -14,7 +14,8 @@ use crate::engine::batch::AllMet;
 use crate::engine::counted::{Counted, Slots};
 use crate::engine::decide::{Intent, Met, State, Way};
 use crate::engine::keys::write_part;
-use crate::engine::ruling::{Reserved, Ruling, Said, Spent};
+use crate::engine::ruling::{Reserved, Ruling, Spent};
+use crate::engine::said::Said;
 use crate::sharing::{
     Asking, Health, Lack, LaterBack, Lent, LentPermit, Purpose, Reserve, Reserving, Shared,
     SharedLimit, Sharing, SharingStats, Wait,

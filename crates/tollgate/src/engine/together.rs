@@ -7,7 +7,8 @@ use tollgate_rules::{Facts, Request};
 use crate::engine::Engine;
 use crate::engine::batch::{AllMet, same};
 use crate::engine::decide::{Ends, Intent, Together};
-use crate::engine::ruling::{Ruling, Said};
+use crate::engine::ruling::Ruling;
+use crate::engine::said::Said;
 use crate::sharing::{Asking, Reserve};
 use crate::spending::{Each, spend_all};
 
