@@ -87,8 +87,8 @@ impl Scale {
         medium: 1_000_000,
         growth: [1_000, 100_000, 1_000_000, 10_000_000],
         // Many short rounds rather than a few long ones: what else the machine does for a while then
-        // falls into few of them, and the median does not see it.
-        effort: Effort { rounds: 21, round: Duration::from_millis(100), keys: Keys::AtHand },
+        // falls into few of them, and the median does not see it, or it lasts, and all sides have it.
+        effort: Effort { rounds: 105, round: Duration::from_millis(20), keys: Keys::AtHand },
         long_rounds: 5,
     };
 

@@ -11,9 +11,9 @@ use crate::report::count_of;
 use crate::suite::Session;
 
 pub(super) fn run(session: &mut Session) -> Result<(), BenchError> {
-    // Keys that a cache holds show what a denial takes. With more of them both sides wait for the
-    // same memory, and differ by chance.
-    let (few, many) = (session.scale.medium / 100, session.scale.medium);
+    // Keys that a core's own cache holds, those of both sides at once, show what a denial takes. With
+    // more of them both sides wait for the same memory, and differ by chance.
+    let (few, many) = (session.scale.medium / 1_000, session.scale.medium);
     // The last of three denies: the first two are asked, and then what they have left.
     let three = file::text(10, "");
     let rules = [("one rule", ONE, "key: [user]"), ("3 rules", &three, "key: [account]")];
