@@ -7,8 +7,8 @@ use tollgate_core::Tick;
 use crate::key::KeyHash;
 use crate::sync::{AtomicU64, Ordering};
 
-/// Remembers of many keys when they last came, roughly and in little room: each has one place, which
-/// the next one takes over.
+/// Remembers of many keys when they last came, roughly and in little room: each has one of the eight
+/// places of a cache line, which it takes over from the one that came longest ago.
 ///
 /// ```
 /// use std::time::Duration;
@@ -22,9 +22,16 @@ use crate::sync::{AtomicU64, Ordering};
 /// ```
 #[derive(Debug)]
 pub struct Lately {
-    /// The upper half of a key's hash, and when it came in milliseconds, of which 32 bits are enough.
-    places: Box<[AtomicU64]>,
+    sets: Box<[Set]>,
 }
+
+/// At each place the upper half of a key's hash, and when it came in milliseconds, of which 32 bits
+/// are enough.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Set([AtomicU64; WAYS]);
+
+const WAYS: usize = 8;
 
 impl Lately {
     /// Room for at least so many keys, up to a million.
@@ -34,8 +41,8 @@ impl Lately {
     /// # drop(lately);
     /// ```
     pub fn new(keys: usize) -> Self {
-        let places = keys.clamp(1, 1 << 20).next_power_of_two();
-        Self { places: (0..places).map(|_| AtomicU64::new(0)).collect() }
+        let sets = keys.div_ceil(WAYS).clamp(1, (1 << 20) / WAYS).next_power_of_two();
+        Self { sets: (0..sets).map(|_| Set::default()).collect() }
     }
 
     /// Whether the key came within the last `span`. It has come now.
@@ -48,8 +55,10 @@ impl Lately {
     /// assert!(!lately.came(key, Tick::ZERO, Duration::MAX));
     /// ```
     pub fn came(&self, key: KeyHash, now: Tick, span: Duration) -> bool {
-        let (tag, millis) = (tag(key), millis(now));
-        let before = self.place(key).swap(tag << 32 | u64::from(millis), Ordering::Relaxed);
+        let places = &self.set(key).0;
+        let place = self.find(key).or_else(|| places.iter().max_by_key(|place| age(place, now)));
+        let Some(place) = place else { return false };
+        let before = place.swap(tag(key) << 32 | u64::from(millis(now)), Ordering::Relaxed);
         is_within(before, key, now, span)
     }
 
@@ -66,11 +75,24 @@ impl Lately {
     /// assert!(lately.has(key, Tick::ZERO, Duration::MAX));
     /// ```
     pub fn has(&self, key: KeyHash, now: Tick, span: Duration) -> bool {
-        is_within(self.place(key).load(Ordering::Relaxed), key, now, span)
+        self.find(key).is_some_and(|place| is_within(place.load(Ordering::Relaxed), key, now, span))
     }
 
-    fn place(&self, key: KeyHash) -> &AtomicU64 {
-        &self.places[key.0 as usize & (self.places.len() - 1)]
+    /// The place that the key has.
+    fn find(&self, key: KeyHash) -> Option<&AtomicU64> {
+        self.set(key).0.iter().find(|place| place.load(Ordering::Relaxed) >> 32 == tag(key))
+    }
+
+    fn set(&self, key: KeyHash) -> &Set {
+        &self.sets[key.0 as usize & (self.sets.len() - 1)]
+    }
+}
+
+/// How long ago somebody came to a place, in milliseconds; longest of all, if nobody ever did.
+fn age(place: &AtomicU64, now: Tick) -> u64 {
+    match place.load(Ordering::Relaxed) {
+        0 => u64::MAX,
+        came => passed(came, now),
     }
 }
 
@@ -83,8 +105,53 @@ const fn millis(now: Tick) -> u32 {
     (now.as_nanos() / 1_000_000) as u32
 }
 
-/// Whether what stands at its place is of the key, and no older than that.
+/// The milliseconds since the time that stands at a place.
+const fn passed(place: u64, now: Tick) -> u64 {
+    millis(now).wrapping_sub(place as u32) as u64
+}
+
+/// Whether what stands at a place is of the key, and no older than that.
 fn is_within(place: u64, key: KeyHash, now: Tick, span: Duration) -> bool {
-    let passed = u64::from(millis(now).wrapping_sub(place as u32));
-    place >> 32 == tag(key) && u128::from(passed) <= span.as_millis()
+    place >> 32 == tag(key) && u128::from(passed(place, now)) <= span.as_millis()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPAN: Duration = Duration::from_secs(5);
+
+    /// Of one set.
+    fn key(number: u64) -> KeyHash {
+        KeyHash(number << 40)
+    }
+
+    fn at(seconds: u64) -> Tick {
+        Tick::ZERO.after(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn keys_that_come_in_turns_do_not_make_each_other_forgotten() {
+        let lately = Lately::new(1);
+        for number in 1..=8 {
+            assert!(!lately.came(key(number), at(1), SPAN), "{number} is new");
+        }
+        for second in 2..20 {
+            for number in 1..=8 {
+                assert!(lately.came(key(number), at(second), SPAN), "{number} at {second}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_too_many_takes_the_place_of_who_came_longest_ago() {
+        let lately = Lately::new(8);
+        for number in 1..=8 {
+            lately.came(key(number), at(10 - number), SPAN);
+        }
+        lately.came(key(9), at(10), SPAN);
+        let there: Vec<_> =
+            (1..=9).filter(|number| lately.has(key(*number), at(10), Duration::MAX)).collect();
+        assert_eq!(there, [1, 2, 3, 4, 5, 6, 7, 9]);
+    }
 }
