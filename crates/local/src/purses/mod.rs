@@ -25,8 +25,8 @@ pub use purse::Taken;
 use std::sync::atomic::{AtomicU64 as Count, Ordering as Counting};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use tollgate_core::Tick;
 use tollgate_core::lease::Borrower;
+use tollgate_core::{Decision, Tick};
 
 use crate::key::KeyHash;
 use crate::prefetch::prefetch;
@@ -152,10 +152,24 @@ impl<T> Purses<T> {
     /// let taken = purses.take("alice".hash(&Seed::random()), Tick::ZERO, 1);
     /// assert!(matches!(taken, Taken::Unknown), "nothing was lent");
     /// ```
-    #[inline]
     pub fn take(&self, key: KeyHash, now: Tick, cost: u64) -> Taken {
+        let mut said = Decision::unlimited();
+        self.take_to(key, now, cost, &mut said).saying(said)
+    }
+
+    /// The same, with the decision written to where it is needed, if there is one.
+    ///
+    /// ```
+    /// use tollgate_core::{Decision, Tick};
+    /// use tollgate_local::{Key, Purses, Seed, Taken};
+    /// let (purses, mut decision) = (Purses::<()>::new(10), Decision::unlimited());
+    /// let taken = purses.take_to("alice".hash(&Seed::random()), Tick::ZERO, 1, &mut decision);
+    /// assert!(matches!(taken, Taken::Unknown), "nothing was lent");
+    /// ```
+    #[inline]
+    pub fn take_to(&self, key: KeyHash, now: Tick, cost: u64, said: &mut Decision) -> Taken<()> {
         match self.whose(key) {
-            Some(whose) => self.purses[whose.place.0 as usize].take(whose, now, cost),
+            Some(whose) => self.purses[whose.place.0 as usize].take(whose, now, cost, said),
             None => Taken::Unknown,
         }
     }
@@ -170,10 +184,9 @@ impl<T> Purses<T> {
     /// assert!(matches!(taken, Taken::Unknown), "nothing was lent");
     /// ```
     pub fn take_sum(&self, key: KeyHash, now: Tick, sum: u64, requests: u64) -> Taken {
-        match self.whose(key) {
-            Some(whose) => self.purses[whose.place.0 as usize].take_sum(whose, now, sum, requests),
-            None => Taken::Unknown,
-        }
+        let Some(whose) = self.whose(key) else { return Taken::Unknown };
+        let (purse, mut said) = (&self.purses[whose.place.0 as usize], Decision::unlimited());
+        purse.take_sum(whose, now, (sum, requests), &mut said).saying(said)
     }
 
     /// Starts to load what [`take`](Self::take) will need.

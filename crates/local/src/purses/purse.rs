@@ -17,12 +17,14 @@ use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 ///     matches!(taken, Taken::Spent { .. })
 /// }
 /// ```
+///
+/// Without decisions, `D` being nothing, where these are [written](crate::Purses::take_to) elsewhere.
 #[derive(Clone, Copy, Debug)]
-pub enum Taken {
+pub enum Taken<D = Decision> {
     /// It passes.
     Spent {
         /// What is said of it. What is left is what the store said last, and what is held here.
-        decision: Decision,
+        decision: D,
         /// Whether the purse is nearly empty, and nobody was told yet: ask for more.
         is_low: bool,
         /// Where the purse lies.
@@ -31,11 +33,25 @@ pub enum Taken {
         filling: u8,
     },
     /// There is too little here, and was too little in the store a moment ago.
-    Short(Decision),
+    Short(D),
     /// The borrower has to be asked.
     Locked(Place),
     /// Nothing is lent to the key.
     Unknown,
+}
+
+impl Taken<()> {
+    /// The same with a decision.
+    pub(super) fn saying(self, decision: Decision) -> Taken {
+        match self {
+            Self::Spent { is_low, place, filling, .. } => {
+                Taken::Spent { decision, is_low, place, filling }
+            }
+            Self::Short(()) => Taken::Short(decision),
+            Self::Locked(place) => Taken::Locked(place),
+            Self::Unknown => Taken::Unknown,
+        }
+    }
 }
 
 /// One line of memory.
@@ -105,19 +121,35 @@ pub(super) struct Whose<'a> {
 
 impl Purse {
     /// Spends if there is enough, and the purse still belongs to whoever asks.
+    ///
+    /// Here and below, the decision is written to where it is to stay: to move it right after it was
+    /// written in pieces takes longer than all the rest.
     #[inline]
-    pub(super) fn take(&self, whose: Whose<'_>, now: Tick, cost: u64) -> Taken {
+    pub(super) fn take(
+        &self,
+        whose: Whose<'_>,
+        now: Tick,
+        cost: u64,
+        said: &mut Decision,
+    ) -> Taken<()> {
         match Pocket::of(whose.purses, whose.place) {
-            Some(pocket) => self.take_with(whose, now, cost, pocket),
+            Some(pocket) => self.take_with(whose, now, cost, pocket, said),
             None => self
-                .take_one(whose, now, cost)
-                .unwrap_or_else(|| self.take_handful(whose, now, cost, None)),
+                .take_one(whose, now, cost, said)
+                .unwrap_or_else(|| self.take_handful(whose, now, cost, None, said)),
         }
     }
 
     /// The same for a thread that has, or had, something of it in its pocket.
     #[inline(never)]
-    fn take_with(&self, whose: Whose<'_>, now: Tick, cost: u64, mut pocket: Pocket) -> Taken {
+    fn take_with(
+        &self,
+        whose: Whose<'_>,
+        now: Tick,
+        cost: u64,
+        mut pocket: Pocket,
+        said: &mut Decision,
+    ) -> Taken<()> {
         // Before what is published with it. Whoever closes the purse from here on counts as spent
         // what is spent below.
         let word = self.word.load(Ordering::Acquire);
@@ -129,28 +161,34 @@ impl Purse {
                 // Less than it was.
                 pocket.left = left as u32;
                 pocket.keep();
-                let decision = self.seen(tokens(word).saturating_add(left));
+                *said = self.seen(tokens(word).saturating_add(left));
                 let (place, filling) = (whose.place, pocket.filling);
-                Taken::Spent { decision, is_low: false, place, filling }
+                Taken::Spent { decision: (), is_low: false, place, filling }
             }
-            None if is_same => self.take_handful(whose, now, cost, Some(pocket)),
+            None if is_same => self.take_handful(whose, now, cost, Some(pocket), said),
             _ => self
-                .take_one(whose, now, cost)
-                .unwrap_or_else(|| self.take_handful(whose, now, cost, Some(pocket))),
+                .take_one(whose, now, cost, said)
+                .unwrap_or_else(|| self.take_handful(whose, now, cost, Some(pocket), said)),
         }
     }
 
     /// Takes for one request. `None` if somebody else was faster.
     #[inline]
-    fn take_one(&self, whose: Whose<'_>, now: Tick, cost: u64) -> Option<Taken> {
+    fn take_one(
+        &self,
+        whose: Whose<'_>,
+        now: Tick,
+        cost: u64,
+        said: &mut Decision,
+    ) -> Option<Taken<()>> {
         let word = self.word.load(Ordering::Acquire);
-        if let Some(taken) = self.without(word, whose, now, cost) {
+        if let Some(taken) = self.without(word, whose, now, cost, said) {
             return Some(taken);
         }
         let next = word - cost + counted(word, 1);
         let swapped =
             self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire);
-        swapped.is_ok().then(|| self.spent(whose.place, next, 0))
+        swapped.is_ok().then(|| self.spent(whose.place, next, 0, said))
     }
 
     /// Others take at the same time. If there is plenty, this thread takes a handful, and does not
@@ -163,10 +201,11 @@ impl Purse {
         now: Tick,
         cost: u64,
         before: Option<Pocket>,
-    ) -> Taken {
+        said: &mut Decision,
+    ) -> Taken<()> {
         let mut word = self.word.load(Ordering::Acquire);
         loop {
-            if let Some(taken) = self.without(word, whose, now, cost) {
+            if let Some(taken) = self.without(word, whose, now, cost, said) {
                 return taken;
             }
             let requests = Pocket::handful(before, cost, tokens(word));
@@ -187,7 +226,7 @@ impl Purse {
                     if requests > 1 {
                         pocket.keep();
                     }
-                    return self.spent(whose.place, next, taken - cost);
+                    return self.spent(whose.place, next, taken - cost, said);
                 }
                 Err(current) => word = current,
             }
@@ -195,15 +234,21 @@ impl Purse {
     }
 
     /// Spends for several requests at once, or for none of them.
-    pub(super) fn take_sum(&self, whose: Whose<'_>, now: Tick, sum: u64, of: u64) -> Taken {
+    pub(super) fn take_sum(
+        &self,
+        whose: Whose<'_>,
+        now: Tick,
+        (sum, of): (u64, u64),
+        said: &mut Decision,
+    ) -> Taken<()> {
         let mut word = self.word.load(Ordering::Acquire);
         loop {
-            if let Some(taken) = self.without(word, whose, now, sum) {
+            if let Some(taken) = self.without(word, whose, now, sum, said) {
                 return taken;
             }
             let next = word - sum + counted(word, of);
             match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return self.spent(whose.place, next, 0),
+                Ok(_) => return self.spent(whose.place, next, 0, said),
                 Err(current) => word = current,
             }
         }
@@ -212,36 +257,44 @@ impl Purse {
     /// What is said if nothing is taken from this word. It was read before anything that is published
     /// with it.
     #[inline]
-    fn without(&self, word: u64, whose: Whose<'_>, now: Tick, cost: u64) -> Option<Taken> {
+    fn without(
+        &self,
+        word: u64,
+        whose: Whose<'_>,
+        now: Tick,
+        cost: u64,
+        said: &mut Decision,
+    ) -> Option<Taken<()>> {
         if whose.owner.load(Ordering::Acquire) != whose.key {
             return Some(Taken::Unknown);
         }
         if now.as_nanos() >= self.until.load(Ordering::Relaxed) || cost == 0 {
             return Some(Taken::Locked(whose.place));
         }
-        (tokens(word) < cost).then(|| self.short(whose.place, now, tokens(word)))
+        (tokens(word) < cost).then(|| self.short(whose.place, now, tokens(word), said))
     }
 
     /// `pocket` is what this thread has of it besides.
     #[inline]
-    fn spent(&self, place: Place, word: u64, pocket: u64) -> Taken {
+    fn spent(&self, place: Place, word: u64, pocket: u64, said: &mut Decision) -> Taken<()> {
         let left = tokens(word);
-        let decision = self.seen(left.saturating_add(pocket));
+        *said = self.seen(left.saturating_add(pocket));
         let is_low = left < u64::from(self.low.load(Ordering::Relaxed))
             && !self.told.load(Ordering::Relaxed)
             && !self.told.swap(true, Ordering::Relaxed);
-        Taken::Spent { decision, is_low, place, filling: filling(word) }
+        Taken::Spent { decision: (), is_low, place, filling: filling(word) }
     }
 
     #[inline]
-    fn short(&self, place: Place, now: Tick, held: u64) -> Taken {
+    fn short(&self, place: Place, now: Tick, held: u64, said: &mut Decision) -> Taken<()> {
         let until = Tick::from_nanos(self.short_until.load(Ordering::Relaxed));
         if now >= until {
             return Taken::Locked(place);
         }
         // What is wanted and not had is a reason to ask for more.
         self.denied.fetch_add(1, Ordering::Relaxed);
-        Taken::Short(self.denial(held, until.since(now)))
+        *said = self.denial(held, until.since(now));
+        Taken::Short(())
     }
 
     fn denial(&self, held: u64, wait: Duration) -> Decision {
@@ -254,8 +307,8 @@ impl Purse {
     #[inline]
     fn seen(&self, held: u64) -> Decision {
         let left = self.left.load(Ordering::Relaxed).saturating_add(held);
-        let reset = Duration::from_nanos(self.reset.load(Ordering::Relaxed));
-        Decision::allow(self.limit.load(Ordering::Relaxed), left, reset)
+        let reset = self.reset.load(Ordering::Relaxed);
+        Decision::allow_until(self.limit.load(Ordering::Relaxed), left, reset)
     }
 
     pub(super) fn look(&self, place: Place, now: Tick, cost: u64) -> Taken {

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64 as Total, Ordering as Order};
 use std::time::Duration;
 
 use tollgate_core::lease::{Account, Exchange, Lender, Node, Spend};
-use tollgate_core::{Anchor, Limit, Phase};
+use tollgate_core::{Anchor, Decision, Limit, Phase};
 
 use super::*;
 use crate::key::{Key, Seed};
@@ -248,7 +248,9 @@ fn take_handful(purses: &Purses<()>, now: Tick, cost: u64) -> Taken {
     let owner = purses.owner(place);
     let whose = Whose { purses: purses.id, place, key: key("a").0, owner };
     let before = Pocket::of(purses.id, place);
-    purses.purses[place.0 as usize].take_handful(whose, now, cost, before)
+    let mut said = Decision::unlimited();
+    let purse = &purses.purses[place.0 as usize];
+    purse.take_handful(whose, now, cost, before, &mut said).saying(said)
 }
 
 /// What lies in the purse, which nobody else uses.

@@ -34,6 +34,14 @@ impl Said {
         }
     }
 
+    /// Where the next decision is to be written.
+    #[inline(always)]
+    pub(super) fn room(&mut self) -> &mut Decision {
+        let at = self.each.len();
+        self.each.push(Decision::unlimited());
+        &mut self.each[at]
+    }
+
     /// Forgets all of it. Slots are given back.
     #[inline]
     fn clear(&mut self) {

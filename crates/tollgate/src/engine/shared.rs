@@ -186,7 +186,7 @@ impl<C: Clock> Engine<C> {
 
     /// The usual case where limits are shared: there are only rates, and enough of all of them is lent
     /// to this node. Whether that was it; otherwise nothing is spent.
-    #[inline]
+    #[inline(never)]
     pub(super) fn is_lent(
         &self,
         active: &Active,
@@ -202,21 +202,21 @@ impl<C: Clock> Engine<C> {
         let now = self.clock.now();
         let mut taken: Each<(Place, u8)> = Each::new();
         for met in all {
-            let lent = met.shared(facts).map(|shared| sharing.take(&shared, now, asking));
+            let decision = said.room();
+            let lent = match met.shared(facts) {
+                Some(shared) => sharing.take(&shared, now, asking, decision),
+                None => Lent::Not,
+            };
             match lent {
-                Some(Lent::Spent(decision, place, filling)) => {
-                    said.each.push(decision);
+                Lent::Spent(place, filling) => {
                     // Nobody can deny what one alone has let pass.
                     if all.len() > 1 {
                         taken.push((place, filling));
                     }
                 }
                 // It decides for itself alone.
-                Some(Lent::Short(denial)) if all.len() == 1 => {
-                    said.each.push(denial);
-                    said.denied = true;
-                }
-                _ => {
+                Lent::Short if all.len() == 1 => said.denied = true,
+                Lent::Short | Lent::Not => {
                     for ((place, filling), met) in taken.into_iter().zip(all) {
                         sharing.put_back(place, filling, met.spending.cost);
                     }
@@ -275,7 +275,7 @@ impl<C: Clock> Engine<C> {
 impl<'a> Met<'a> {
     /// The limit, if it is shared. Those of rules about what is under way at once are
     /// [elsewhere](Self::shared_slots).
-    #[inline]
+    #[inline(always)]
     pub(super) fn shared(&self, facts: &Facts<'_>) -> Option<Shared<'a>> {
         let limit = self.counted.shared(self.rule, facts, self.spending.key)?;
         Some(Shared {

@@ -58,21 +58,22 @@ pub(crate) enum Purpose {
     Permit,
 }
 
-/// What a key is told by what is lent to it.
+/// What came of asking what is lent to a key. The decision is written elsewhere.
+#[derive(Clone, Copy)]
 pub(crate) enum Lent {
-    Spent(Decision, Place, u8),
+    Spent(Place, u8),
     /// There is too little here, and was too little in the store a moment ago.
-    Short(Decision),
+    Short,
     /// Somebody else has to be asked.
     Not,
 }
 
 impl Lent {
     /// What is said, and how to give back what was spent; `None` if somebody else says it.
-    fn said(self) -> Option<(Decision, Back)> {
+    fn saying(self, said: Decision) -> Option<(Decision, Back)> {
         match self {
-            Self::Spent(decision, place, filling) => Some((decision, Back::Purse(place, filling))),
-            Self::Short(denial) => Some((denial, Back::Nothing)),
+            Self::Spent(place, filling) => Some((said, Back::Purse(place, filling))),
+            Self::Short => Some((said, Back::Nothing)),
             Self::Not => None,
         }
     }
@@ -106,31 +107,43 @@ impl Sharing {
 
     /// Spends from what is lent to the key, if it is enough, and no answer waits for it.
     #[inline]
-    pub(crate) fn take(&self, shared: &Shared<'_>, now: Tick, asking: Asking) -> Lent {
+    pub(crate) fn take(
+        &self,
+        shared: &Shared<'_>,
+        now: Tick,
+        asking: Asking,
+        said: &mut Decision,
+    ) -> Lent {
         // What the store has spent for a request is not left lying, also if there is more here now.
         // Answers are for those who have waited.
         match asking != Asking::Wait && self.told.may_have(shared.owner) {
             true => Lent::Not,
-            false => self.take_lent(shared, now),
+            false => self.take_lent(shared, now, said),
         }
     }
 
     /// The same, whatever waits.
     #[inline]
-    fn take_lent(&self, shared: &Shared<'_>, now: Tick) -> Lent {
+    fn take_lent(&self, shared: &Shared<'_>, now: Tick, said: &mut Decision) -> Lent {
         if shared.limit.is_strict {
             return Lent::Not;
         }
-        match self.purses.take(shared.owner, now, shared.cost) {
-            Taken::Spent { decision, is_low, place, filling } => {
+        match self.purses.take_to(shared.owner, now, shared.cost, said) {
+            Taken::Spent { is_low, place, filling, .. } => {
                 if is_low {
                     self.call(Call::Look(place));
                 }
-                Lent::Spent(decision, place, filling)
+                Lent::Spent(place, filling)
             }
-            Taken::Short(denial) => Lent::Short(denial),
+            Taken::Short(()) => Lent::Short,
             Taken::Locked(_) | Taken::Unknown => Lent::Not,
         }
+    }
+
+    /// The same for whoever has no place for the decision yet.
+    fn spend_lent(&self, shared: &Shared<'_>, now: Tick) -> Option<(Decision, Back)> {
+        let mut said = Decision::unlimited();
+        self.take_lent(shared, now, &mut said).saying(said)
     }
 
     /// Puts back what was just taken.
@@ -149,8 +162,9 @@ impl Sharing {
         clock: &impl Clock,
         name: impl FnOnce() -> Arc<[u8]>,
     ) -> Option<(Decision, Back)> {
-        let said = self.take(shared, now, asking).said();
-        said.or_else(|| self.spend_told(shared, now, asking, clock, name))
+        let mut said = Decision::unlimited();
+        let lent = self.take(shared, now, asking, &mut said);
+        lent.saying(said).or_else(|| self.spend_told(shared, now, asking, clock, name))
     }
 
     #[inline(never)]
@@ -169,7 +183,7 @@ impl Sharing {
             return Some(self.heed(shared, told, now, clock, name));
         }
         // Somebody else's answer may have been in the way.
-        if let Some(said) = self.take_lent(shared, now).said() {
+        if let Some(said) = self.spend_lent(shared, now) {
             return Some(said);
         }
         if self.is_alone(asking) {
@@ -180,7 +194,7 @@ impl Sharing {
         }
         // Or the steward had the purse in its hands: then it is full again when he is done.
         drop(self.purses.known(shared.owner, now));
-        if let Some(said) = self.take_lent(shared, now).said() {
+        if let Some(said) = self.spend_lent(shared, now) {
             return Some(said);
         }
         add(&self.counts.short, 1);
@@ -204,9 +218,9 @@ impl Sharing {
         // and finds too little counts as denied.
         if !decision.is_allowed()
             && self.is_here(shared, now)
-            && let Lent::Spent(decision, place, filling) = self.take_lent(shared, now)
+            && let Some((here, back @ Back::Purse(..))) = self.spend_lent(shared, now)
         {
-            return (decision, Back::Purse(place, filling));
+            return (here, back);
         }
         match (at, decision.is_allowed()) {
             (Some(_), _) => add(&self.counts.asked, 1),
