@@ -24,12 +24,13 @@ pub(super) fn run(session: &mut Session) -> Result<(), BenchError> {
 }
 
 fn callers(session: &Session) -> Callers {
-    let millis = if session.scale.is_quick() { 300 } else { 1_500 };
+    let millis = if session.scale.is_quick() { 100 } else { 250 };
     Callers { count: CALLERS, keys: KEYS, lasting: Duration::from_millis(millis) }
 }
 
+/// Many short ones: what else the machine does for a moment falls into few of them.
 fn rounds(session: &Session) -> usize {
-    if session.scale.is_quick() { 3 } else { 9 }
+    if session.scale.is_quick() { 9 } else { 55 }
 }
 
 fn speed(session: &mut Session) -> Result<(), BenchError> {
