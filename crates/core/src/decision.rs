@@ -102,19 +102,19 @@ impl Decision {
     /// assert_eq!((decision.limit(), decision.remaining()), (100, 99));
     /// ```
     pub fn allow(limit: u64, remaining: u64, reset: Duration) -> Self {
-        Self::allow_until(limit, remaining, crate::time::nanos(reset))
+        Self::allow_resetting(limit, remaining, crate::time::nanos(reset))
     }
 
-    /// The same for whoever has the time until all is back in nanoseconds.
+    /// The same for whoever has the time until the whole limit is available again in nanoseconds.
     ///
     /// ```
     /// use std::time::Duration;
     /// use tollgate_core::Decision;
-    /// let (decision, second) = (Decision::allow_until(100, 99, 1_000_000_000), Duration::from_secs(1));
+    /// let (decision, second) = (Decision::allow_resetting(100, 99, 1_000_000_000), Duration::from_secs(1));
     /// assert_eq!(decision, Decision::allow(100, 99, second));
     /// ```
     #[inline]
-    pub const fn allow_until(limit: u64, remaining: u64, reset: u64) -> Self {
+    pub const fn allow_resetting(limit: u64, remaining: u64, reset: u64) -> Self {
         Self::raw(kind::ALLOW, 0, Room::Tokens { limit, left: remaining, reset })
     }
 

@@ -88,11 +88,15 @@ impl Lately {
     }
 }
 
-/// How long ago somebody came to a place, in milliseconds; longest of all, if nobody ever did.
+/// How long ago somebody came to a place, in milliseconds; longest of all, if nobody ever did. Whoever
+/// came after this time, which another thread may have read earlier, has just come.
 fn age(place: &AtomicU64, now: Tick) -> u64 {
     match place.load(Ordering::Relaxed) {
         0 => u64::MAX,
-        came => passed(came, now),
+        came => match passed(came, now) {
+            passed if passed > u64::from(u32::MAX / 2) => 0,
+            passed => passed,
+        },
     }
 }
 
@@ -153,5 +157,16 @@ mod tests {
         let there: Vec<_> =
             (1..=9).filter(|number| lately.has(key(*number), at(10), Duration::MAX)).collect();
         assert_eq!(there, [1, 2, 3, 4, 5, 6, 7, 9]);
+    }
+
+    #[test]
+    fn whoever_has_read_the_clock_earlier_takes_no_fresh_place() {
+        let lately = Lately::new(8);
+        for number in 1..=8 {
+            lately.came(key(number), at(10 + number), SPAN);
+        }
+        assert!(!lately.came(key(9), at(15), SPAN));
+        assert!(lately.has(key(8), at(18), SPAN), "it came after that time");
+        assert!(!lately.has(key(1), at(11), SPAN), "it came longest ago");
     }
 }

@@ -308,7 +308,7 @@ impl Purse {
     fn seen(&self, held: u64) -> Decision {
         let left = self.left.load(Ordering::Relaxed).saturating_add(held);
         let reset = self.reset.load(Ordering::Relaxed);
-        Decision::allow_until(self.limit.load(Ordering::Relaxed), left, reset)
+        Decision::allow_resetting(self.limit.load(Ordering::Relaxed), left, reset)
     }
 
     pub(super) fn look(&self, place: Place, now: Tick, cost: u64) -> Taken {

@@ -64,8 +64,8 @@ impl<C: Clock> Engine<C> {
         });
     }
 
-    /// The same for whoever only looks at rulings: one is lent for all of them, so none has to be
-    /// moved, or given a pointer to the rules of its own. What of it a request under way needs is to
+    /// The same for whoever only looks at rulings: one is lent for all of them, so none needs memory
+    /// or a pointer to the rules of its own. What of it a request under way needs is to
     /// be [taken](Ruling::take_under_way) out of it, or it ends with the call.
     ///
     /// ```

@@ -78,8 +78,8 @@ pub struct Engine<C = SystemClock> {
 impl<C: Clock> Engine<C> {
     /// Lets a request pass if all rules that apply to it allow it; otherwise it spends nothing.
     /// Allows without allocating if at most eight rules apply, unless one of them has expressions of
-    /// CEL or limits what is under way at once, the path is not in its usual form, or the request is
-    /// sampled for [`top`](Self::top).
+    /// CEL or limits what is under way at once, the path is not in its usual form, the request is
+    /// sampled for [`top`](Self::top), or this thread has more rulings at once than it ever dropped.
     ///
     /// ```
     /// # use tollgate::{Engine, Request, RuleSet};

@@ -72,7 +72,7 @@ thread_local! {
 }
 
 impl Sheet {
-    /// A thread keeps at most so many: as many rulings as are alive at once in a batch.
+    /// A thread keeps at most so many. Whoever has more rulings at once gets memory for the others.
     const KEPT: usize = 64;
 
     /// An empty one.
