@@ -12,7 +12,6 @@ use crate::grpc::frame::{Code, Refusal};
 use crate::grpc::rls::described::{Attributes, Described, Own};
 
 /// What is decided about one descriptor.
-#[expect(clippy::large_enum_variant, reason = "nearly all are the large one")]
 pub(super) enum Decided {
     ByRules(Ruling),
     /// By the limit that came with it.
