@@ -323,18 +323,17 @@ impl Driver {
 
 impl Server {
     /// What is to be sent now. While one batch is worked on, the next one waits at the server, and
-    /// those who were answered gather for another. All are about as large: a call of a script takes as
-    /// long as some questions in it, so what would be a small one waits for others, as it would have to
-    /// wait for the batches before it anyway.
+    /// those who were answered go with the one after it. A call of a script takes as long as some
+    /// questions in it, so all batches are to be about as large: where one is under way, half of all
+    /// questions go, and what would be a much smaller batch than that one waits for others, as it would
+    /// have to wait at the server anyway.
     fn next_batch(&mut self) -> Option<Vec<Job>> {
         self.jobs.retain(|job| !job.is_forsaken());
         let waiting = self.jobs.len();
         let count = match self.under_way {
-            0 if waiting < WORTH_MANY => waiting,
-            0 => waiting.div_ceil(MOST_UNDER_WAY),
-            some @ 1..MOST_UNDER_WAY if waiting * some >= self.asked => {
-                waiting.min(self.asked.div_ceil(some).max(WORTH_MANY))
-            }
+            0 if waiting < WORTH_TWO => waiting,
+            0 => waiting.div_ceil(2),
+            1 if waiting * 3 >= self.asked * 2 => waiting.min((waiting + self.asked).div_ceil(2)),
             _ => 0,
         };
         if count == 0 {
@@ -371,11 +370,8 @@ async fn ping(
     Event::Pinged
 }
 
-/// Batches that are under way to and from a server.
-const MOST_UNDER_WAY: usize = 3;
-
-/// So many questions are worth several batches.
-const WORTH_MANY: usize = 16;
+/// So many questions are worth two batches.
+const WORTH_TWO: usize = 16;
 
 /// After so many batches in a row that were not answered in time, another connection is tried.
 const MOST_LATE: usize = 3;
