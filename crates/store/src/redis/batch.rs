@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use rapidhash::v3::rapidhash_v3;
 use redis::{ServerError, ServerErrorKind, Value};
-use tollgate_core::Wall;
 
 use crate::error::StoreError;
 use crate::redis::answer::{self, Answer, Answers};
-use crate::redis::driver::Shared;
 use crate::redis::failure;
 use crate::redis::job::Job;
 use crate::redis::link::Link;
-use crate::redis::name;
+use crate::redis::shared::Shared;
 
 /// What is left to do after a batch.
 #[derive(Debug, Default)]
@@ -249,20 +247,6 @@ fn grouped(jobs: Vec<Job>, is_cluster: bool) -> Vec<Vec<Job>> {
         }
     }
     groups
-}
-
-impl Shared {
-    fn mark(&self, slot: u16) -> String {
-        match self.is_cluster {
-            true => name::mark_of(slot),
-            false => name::MARK.into(),
-        }
-    }
-
-    pub(super) fn wall(&self) -> Wall {
-        let ours = self.clock.wall().as_unix_nanos();
-        Wall::from_unix_nanos(ours.saturating_add_signed(self.ahead()))
-    }
 }
 
 /// A script holds up everybody else, so it is not given more at once.

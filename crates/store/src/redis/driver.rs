@@ -5,93 +5,20 @@
 //! those ends: the slower the server, the more go at once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tollgate_core::Wall;
-use tollgate_local::Clock;
 
 use crate::error::StoreError;
 use crate::redis::answer;
 use crate::redis::batch::{self, Finished};
-use crate::redis::form::Loss;
 use crate::redis::job::Job;
 use crate::redis::link::Link;
-use crate::redis::name::SLOTS;
 use crate::redis::route::{PRIMARY, Route, Slots};
-
-/// What the driver, its tasks and those who ask all know.
-pub(super) struct Shared {
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) is_cluster: bool,
-    /// Nanoseconds by which the store's clock is ahead of ours.
-    ahead: AtomicI64,
-    /// The latest memory.
-    epoch: AtomicU64,
-    /// A bit for each slot whose mark was seen; the first one for all, without slots.
-    seen: Box<[AtomicU64]>,
-    /// Processes of a Cluster that have lost their memory, and when. At most [`MOST_LOSSES`].
-    losses: Mutex<BTreeMap<String, u64>>,
-}
-
-impl Shared {
-    pub(super) fn new(clock: Arc<dyn Clock>, is_cluster: bool) -> Self {
-        let seen = (0..SLOTS / 64).map(|_| AtomicU64::new(0)).collect();
-        let (ahead, epoch) = (AtomicI64::new(0), AtomicU64::new(0));
-        Self { clock, is_cluster, ahead, epoch, seen, losses: Mutex::default() }
-    }
-
-    pub(super) fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn ahead(&self) -> i64 {
-        self.ahead.load(Ordering::Relaxed)
-    }
-
-    /// What it means if there is no mark of that slot in that process.
-    pub(super) fn loss(&self, slot: u16, process: &str) -> Loss {
-        let (word, bit) = self.bit_of(slot);
-        if self.seen[word].load(Ordering::Relaxed) & bit != 0 {
-            return Loss::Now;
-        }
-        let losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-        losses.get(process).map_or(Loss::Unknown, |micros| Loss::At(*micros))
-    }
-
-    /// A process that has lost one slot, not long ago, has lost all it had.
-    pub(super) fn learn_loss(&self, process: &str, micros: u64) {
-        if micros == 0 || !self.is_cluster {
-            return;
-        }
-        let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-        if losses.len() >= MOST_LOSSES {
-            losses.clear();
-        }
-        losses.insert(process.to_owned(), micros);
-    }
-
-    pub(super) fn learn(&self, slot: u16, now: Wall, epoch: u64) {
-        let (word, bit) = self.bit_of(slot);
-        self.seen[word].fetch_or(bit, Ordering::Relaxed);
-        self.epoch.fetch_max(epoch, Ordering::Relaxed);
-        self.learn_time(now);
-    }
-
-    pub(super) fn learn_time(&self, now: Wall) {
-        let ours = self.clock.wall().as_unix_nanos();
-        // Both end in 2262, within what an i64 holds.
-        let ahead = now.as_unix_nanos() as i64 - ours as i64;
-        self.ahead.store(ahead, Ordering::Relaxed);
-    }
-
-    const fn bit_of(&self, slot: u16) -> (usize, u64) {
-        let slot = if self.is_cluster { slot % SLOTS } else { 0 };
-        (slot as usize / 64, 1 << (slot % 64))
-    }
-}
+use crate::redis::server::{MOST_AT_ONCE, Server};
+use crate::redis::shared::Shared;
 
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are questions")]
 pub(super) enum Message {
@@ -105,20 +32,6 @@ enum Event {
     Linked { node: String, link: Result<Link, StoreError> },
     Slots(Result<Slots, StoreError>),
     Pinged,
-}
-
-/// What is going on with one server.
-#[derive(Default)]
-struct Server {
-    link: Option<Link>,
-    is_linking: bool,
-    /// Batches that are not answered yet, and the questions in them.
-    under_way: usize,
-    asked: usize,
-    /// Batches in a row that were not answered in time.
-    late: usize,
-    jobs: Vec<Job>,
-    pings: Vec<oneshot::Sender<Result<Wall, StoreError>>>,
 }
 
 pub(super) struct Driver {
@@ -321,35 +234,6 @@ impl Driver {
     }
 }
 
-impl Server {
-    /// What is to be sent now. While one batch is worked on, the next one waits at the server, and
-    /// those who were answered go with the one after it. A call of a script takes as long as some
-    /// questions in it, so all batches are to be about as large: where one is under way, half of all
-    /// questions go, and what would be a much smaller batch than that one waits for others, as it would
-    /// have to wait at the server anyway.
-    fn next_batch(&mut self) -> Option<Vec<Job>> {
-        self.jobs.retain(|job| !job.is_forsaken());
-        let waiting = self.jobs.len();
-        let count = match self.under_way {
-            0 if waiting < WORTH_TWO => waiting,
-            0 => waiting.div_ceil(2),
-            1 if waiting * 3 >= self.asked * 2 => waiting.min((waiting + self.asked).div_ceil(2)),
-            _ => 0,
-        };
-        if count == 0 {
-            return None;
-        }
-        let rest = self.jobs.split_off(count.min(MOST_AT_ONCE));
-        let jobs = std::mem::replace(&mut self.jobs, rest);
-        (self.under_way, self.asked) = (self.under_way + 1, self.asked + jobs.len());
-        Some(jobs)
-    }
-
-    const fn has_work(&self) -> bool {
-        !self.jobs.is_empty() || !self.pings.is_empty()
-    }
-}
-
 async fn ping(
     link: Link,
     reply: oneshot::Sender<Result<Wall, StoreError>>,
@@ -370,14 +254,5 @@ async fn ping(
     Event::Pinged
 }
 
-/// So many questions are worth two batches.
-const WORTH_TWO: usize = 16;
-
 /// After so many batches in a row that were not answered in time, another connection is tried.
 const MOST_LATE: usize = 3;
-
-/// Questions in one batch.
-const MOST_AT_ONCE: usize = 512;
-
-/// More processes than a Cluster has servers that are started again while somebody looks.
-const MOST_LOSSES: usize = 1_024;

@@ -63,6 +63,8 @@ mod link;
 mod name;
 mod route;
 mod script;
+mod server;
+mod shared;
 mod visit;
 
 pub use config::RedisConfig;
@@ -86,10 +88,11 @@ use crate::memory::unremembered;
 use crate::store::{Pulse, Store};
 use address::Address;
 use answer::Reply;
-use driver::{Driver, Message, Shared};
+use driver::{Driver, Message};
 use form::EXACT;
 use job::{Job, Seat};
 use route::Route;
+use shared::Shared;
 
 /// Keeps the books in Redis or Valkey, for all nodes that ask the same one.
 ///

@@ -1,0 +1,57 @@
+//! What is going on with one server: its link, and what waits for it.
+
+use tokio::sync::oneshot;
+use tollgate_core::Wall;
+
+use crate::error::StoreError;
+use crate::redis::job::Job;
+use crate::redis::link::Link;
+
+/// What is going on with one server.
+#[derive(Default)]
+pub(super) struct Server {
+    pub(super) link: Option<Link>,
+    pub(super) is_linking: bool,
+    /// Batches that are not answered yet, and the questions in them.
+    pub(super) under_way: usize,
+    pub(super) asked: usize,
+    /// Batches in a row that were not answered in time.
+    pub(super) late: usize,
+    pub(super) jobs: Vec<Job>,
+    pub(super) pings: Vec<oneshot::Sender<Result<Wall, StoreError>>>,
+}
+
+impl Server {
+    /// What is to be sent now. While one batch is worked on, the next one waits at the server, and
+    /// those who were answered go with the one after it. A call of a script takes as long as some
+    /// questions in it, so all batches are to be about as large: where one is under way, half of all
+    /// questions go, and what would be a much smaller batch than that one waits for others, as it would
+    /// have to wait at the server anyway.
+    pub(super) fn next_batch(&mut self) -> Option<Vec<Job>> {
+        self.jobs.retain(|job| !job.is_forsaken());
+        let waiting = self.jobs.len();
+        let count = match self.under_way {
+            0 if waiting < WORTH_TWO => waiting,
+            0 => waiting.div_ceil(2),
+            1 if waiting * 3 >= self.asked * 2 => waiting.min((waiting + self.asked).div_ceil(2)),
+            _ => 0,
+        };
+        if count == 0 {
+            return None;
+        }
+        let rest = self.jobs.split_off(count.min(MOST_AT_ONCE));
+        let jobs = std::mem::replace(&mut self.jobs, rest);
+        (self.under_way, self.asked) = (self.under_way + 1, self.asked + jobs.len());
+        Some(jobs)
+    }
+
+    pub(super) const fn has_work(&self) -> bool {
+        !self.jobs.is_empty() || !self.pings.is_empty()
+    }
+}
+
+/// So many questions are worth two batches.
+const WORTH_TWO: usize = 16;
+
+/// Questions in one batch.
+pub(super) const MOST_AT_ONCE: usize = 512;

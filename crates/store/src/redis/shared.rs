@@ -1,0 +1,97 @@
+//! What the driver of a store, its tasks and those who ask all know.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tollgate_core::Wall;
+use tollgate_local::Clock;
+
+use crate::redis::form::Loss;
+use crate::redis::name::{self, SLOTS};
+
+/// What the driver, its tasks and those who ask all know.
+pub(super) struct Shared {
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) is_cluster: bool,
+    /// Nanoseconds by which the store's clock is ahead of ours.
+    ahead: AtomicI64,
+    /// The latest memory.
+    epoch: AtomicU64,
+    /// A bit for each slot whose mark was seen; the first one for all, without slots.
+    seen: Box<[AtomicU64]>,
+    /// Processes of a Cluster that have lost their memory, and when. At most [`MOST_LOSSES`].
+    losses: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Shared {
+    pub(super) fn new(clock: Arc<dyn Clock>, is_cluster: bool) -> Self {
+        let seen = (0..SLOTS / 64).map(|_| AtomicU64::new(0)).collect();
+        let (ahead, epoch) = (AtomicI64::new(0), AtomicU64::new(0));
+        Self { clock, is_cluster, ahead, epoch, seen, losses: Mutex::default() }
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn ahead(&self) -> i64 {
+        self.ahead.load(Ordering::Relaxed)
+    }
+
+    /// What it means if there is no mark of that slot in that process.
+    pub(super) fn loss(&self, slot: u16, process: &str) -> Loss {
+        let (word, bit) = self.bit_of(slot);
+        if self.seen[word].load(Ordering::Relaxed) & bit != 0 {
+            return Loss::Now;
+        }
+        let losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
+        losses.get(process).map_or(Loss::Unknown, |micros| Loss::At(*micros))
+    }
+
+    /// A process that has lost one slot, not long ago, has lost all it had.
+    pub(super) fn learn_loss(&self, process: &str, micros: u64) {
+        if micros == 0 || !self.is_cluster {
+            return;
+        }
+        let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
+        if losses.len() >= MOST_LOSSES {
+            losses.clear();
+        }
+        losses.insert(process.to_owned(), micros);
+    }
+
+    pub(super) fn learn(&self, slot: u16, now: Wall, epoch: u64) {
+        let (word, bit) = self.bit_of(slot);
+        self.seen[word].fetch_or(bit, Ordering::Relaxed);
+        self.epoch.fetch_max(epoch, Ordering::Relaxed);
+        self.learn_time(now);
+    }
+
+    pub(super) fn learn_time(&self, now: Wall) {
+        let ours = self.clock.wall().as_unix_nanos();
+        // Both end in 2262, within what an i64 holds.
+        let ahead = now.as_unix_nanos() as i64 - ours as i64;
+        self.ahead.store(ahead, Ordering::Relaxed);
+    }
+
+    pub(super) fn mark(&self, slot: u16) -> String {
+        match self.is_cluster {
+            true => name::mark_of(slot),
+            false => name::MARK.into(),
+        }
+    }
+
+    pub(super) fn wall(&self) -> Wall {
+        let ours = self.clock.wall().as_unix_nanos();
+        Wall::from_unix_nanos(ours.saturating_add_signed(self.ahead()))
+    }
+
+    const fn bit_of(&self, slot: u16) -> (usize, u64) {
+        let slot = if self.is_cluster { slot % SLOTS } else { 0 };
+        (slot as usize / 64, 1 << (slot % 64))
+    }
+}
+
+/// More processes than a Cluster has servers that are started again while somebody looks.
+const MOST_LOSSES: usize = 1_024;
