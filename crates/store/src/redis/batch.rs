@@ -25,6 +25,14 @@ pub(super) struct Finished {
     pub(super) has_moved: bool,
 }
 
+impl Finished {
+    /// What a link is like on which this was all that came back.
+    pub(super) fn of_failure(error: &StoreError) -> Self {
+        let is_late = matches!(error, StoreError::Timeout { .. });
+        Self { is_late, is_broken: !is_late, ..Self::default() }
+    }
+}
+
 /// Asks all of it, and answers whoever waits.
 pub(super) async fn run(link: Link, jobs: Vec<Job>, shared: Arc<Shared>) -> Finished {
     let mut finished = Finished::default();
@@ -66,8 +74,9 @@ impl Round<'_> {
         let mut replies = match sent {
             Ok(replies) => replies.into_iter(),
             Err(error) => {
-                self.finished.is_late = matches!(error, StoreError::Timeout { .. });
-                self.finished.is_broken |= !self.finished.is_late;
+                let Finished { is_late, is_broken, .. } = Finished::of_failure(&error);
+                self.finished.is_late = is_late;
+                self.finished.is_broken |= is_broken;
                 for job in groups.into_iter().flatten() {
                     self.fail(job, &error);
                 }

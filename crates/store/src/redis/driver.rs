@@ -5,8 +5,11 @@
 //! those ends: the slower the server, the more go at once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use redis::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tollgate_core::Wall;
@@ -14,6 +17,7 @@ use tollgate_core::Wall;
 use crate::error::StoreError;
 use crate::redis::answer;
 use crate::redis::batch::{self, Finished};
+use crate::redis::failure;
 use crate::redis::job::Job;
 use crate::redis::link::Link;
 use crate::redis::route::{PRIMARY, Route, Slots};
@@ -28,10 +32,10 @@ pub(super) enum Message {
 }
 
 enum Event {
-    Done { node: String, asked: usize, finished: Finished },
+    Done { node: String, link: u64, asked: usize, finished: Finished },
+    Pinged { node: String, link: u64, finished: Finished },
     Linked { node: String, link: Result<Link, StoreError> },
     Slots(Result<Slots, StoreError>),
-    Pinged,
 }
 
 pub(super) struct Driver {
@@ -71,6 +75,7 @@ impl Driver {
                     }
                 }
                 Some(event) = self.tasks.join_next(), if !self.tasks.is_empty() => {
+                    // A task always says how it ends, unless the runtime ends before it.
                     if let Ok(event) = event {
                         self.on_event(event);
                     }
@@ -127,23 +132,28 @@ impl Driver {
             let Some(link) = server.link.clone() else {
                 if !server.is_linking {
                     server.is_linking = true;
-                    let (route, node) = (Arc::clone(&self.route), node.clone());
-                    self.tasks.spawn(async move {
-                        let link = route.link(&node).await;
-                        Event::Linked { node, link }
-                    });
+                    begin_link(&mut self.tasks, &self.route, node);
                 }
                 continue;
             };
+            let number = server.links;
             for reply in server.pings.drain(..) {
-                self.tasks.spawn(ping(link.clone(), reply, Arc::clone(&self.shared)));
+                let (link, shared, of) = (link.clone(), Arc::clone(&self.shared), node.clone());
+                let finished = Finished { is_broken: true, ..Finished::default() };
+                let otherwise = Event::Pinged { node: node.clone(), link: number, finished };
+                spawn(&mut self.tasks, otherwise, async move {
+                    let finished = ping(link, reply, shared).await;
+                    Event::Pinged { node: of, link: number, finished }
+                });
             }
             while let Some(jobs) = server.next_batch() {
-                let (link, shared, node) = (link.clone(), Arc::clone(&self.shared), node.clone());
-                self.tasks.spawn(async move {
-                    let asked = jobs.len();
+                let (link, shared, of) = (link.clone(), Arc::clone(&self.shared), node.clone());
+                let (node, asked) = (node.clone(), jobs.len());
+                let finished = Finished { is_broken: true, ..Finished::default() };
+                let otherwise = Event::Done { node, link: number, asked, finished };
+                spawn(&mut self.tasks, otherwise, async move {
                     let finished = batch::run(link, jobs, shared).await;
-                    Event::Done { node, asked, finished }
+                    Event::Done { node: of, link: number, asked, finished }
                 });
             }
         }
@@ -156,26 +166,35 @@ impl Driver {
         self.is_asking_for_slots = true;
         let known: BTreeSet<String> = self.slots.nodes();
         let route = Arc::clone(&self.route);
-        self.tasks.spawn(async move { Event::Slots(route.slots(known).await) });
+        spawn(&mut self.tasks, Event::Slots(Err(failed())), async move {
+            Event::Slots(route.slots(known).await)
+        });
     }
 
     fn on_event(&mut self, event: Event) {
         match event {
-            Event::Done { node, asked, finished } => self.on_done(node, asked, finished),
+            Event::Done { node, link, asked, finished } => {
+                let server = self.servers.entry(node.clone()).or_default();
+                server.under_way = server.under_way.saturating_sub(1);
+                server.asked = server.asked.saturating_sub(asked);
+                self.on_finished(&node, link, finished);
+            }
+            Event::Pinged { node, link, finished } => self.on_finished(&node, link, finished),
             Event::Linked { node, link } => self.on_linked(node, link),
             Event::Slots(slots) => self.on_slots(slots),
-            Event::Pinged => {}
         }
     }
 
-    fn on_done(&mut self, node: String, asked: usize, finished: Finished) {
-        let server = self.servers.entry(node).or_default();
-        server.under_way = server.under_way.saturating_sub(1);
-        server.asked = server.asked.saturating_sub(asked);
-        server.late = if finished.is_late { server.late + 1 } else { 0 };
-        // A machine that is gone breaks no connection.
-        if finished.is_broken || server.late >= MOST_LATE {
-            (server.link, server.late) = (None, 0);
+    /// Something was sent on a link, and has ended one way or the other.
+    fn on_finished(&mut self, node: &str, link: u64, finished: Finished) {
+        let server = self.servers.entry(node.to_owned()).or_default();
+        // What is said of a link that was left already is no news.
+        if link == server.links {
+            server.late = if finished.is_late { server.late + 1 } else { 0 };
+            // A machine that is gone breaks no connection.
+            if finished.is_broken || server.late >= MOST_LATE {
+                (server.link, server.late) = (None, 0);
+            }
         }
         if finished.has_moved || (finished.is_broken && self.shared.is_cluster) {
             self.slots = Slots { ranges: Vec::new(), ..std::mem::take(&mut self.slots) };
@@ -189,7 +208,7 @@ impl Driver {
         let server = self.servers.entry(node.clone()).or_default();
         server.is_linking = false;
         match link {
-            Ok(link) => server.link = Some(link),
+            Ok(link) => (server.link, server.links) = (Some(link), server.links + 1),
             Err(error) => {
                 for job in server.jobs.drain(..) {
                     job.answer(Err(error.clone()));
@@ -234,16 +253,54 @@ impl Driver {
     }
 }
 
+/// Connects to a server, in a task.
+fn begin_link(tasks: &mut JoinSet<Event>, route: &Arc<Route>, node: &str) {
+    let (route, node) = (Arc::clone(route), node.to_owned());
+    let otherwise = Event::Linked { node: node.clone(), link: Err(failed()) };
+    spawn(tasks, otherwise, async move {
+        let link = route.link(&node).await;
+        Event::Linked { node, link }
+    });
+}
+
+/// Begins a task that always says how it ended: something is waited for until it does. If it panics,
+/// it says `otherwise`.
+fn spawn(
+    tasks: &mut JoinSet<Event>,
+    otherwise: Event,
+    work: impl Future<Output = Event> + Send + 'static,
+) {
+    tasks.spawn(async move {
+        let (mut work, mut otherwise) = (std::pin::pin!(work), Some(otherwise));
+        // Of what has panicked nothing is used any more.
+        let poll = |context: &mut Context<'_>| {
+            let poll = AssertUnwindSafe(|| work.as_mut().poll(context));
+            match catch_unwind(poll) {
+                Ok(poll) => poll,
+                Err(_) => otherwise.take().map_or(Poll::Pending, Poll::Ready),
+            }
+        };
+        std::future::poll_fn(poll).await
+    });
+}
+
+/// Asks what time it is.
 async fn ping(
     link: Link,
     reply: oneshot::Sender<Result<Wall, StoreError>>,
     shared: Arc<Shared>,
-) -> Event {
+) -> Finished {
     let mut time = redis::pipe();
     time.cmd("TIME");
-    let answer = link.send(&time, 1).await.and_then(|replies| {
+    let sent = link.send(&time, 1).await;
+    let finished = sent.as_ref().err().map(Finished::of_failure).unwrap_or_default();
+    let answer = sent.and_then(|replies| {
         let nonsense = || StoreError::Refused { reason: format!("TIME is {replies:?}") };
-        let Some(redis::Value::Array(parts)) = replies.first() else { return Err(nonsense()) };
+        let parts = match replies.first() {
+            Some(Value::Array(parts)) => parts,
+            Some(Value::ServerError(error)) => return Err(failure::of_reply(error, "")),
+            _ => return Err(nonsense()),
+        };
         let part = |at: usize| parts.get(at).and_then(answer::whole).ok_or_else(nonsense);
         Ok(answer::wall(part(0)?.saturating_mul(1_000_000).saturating_add(part(1)?)))
     });
@@ -251,8 +308,36 @@ async fn ping(
         shared.learn_time(now);
     }
     let _ = reply.send(answer);
-    Event::Pinged
+    finished
 }
 
-/// After so many batches in a row that were not answered in time, another connection is tried.
+fn failed() -> StoreError {
+    StoreError::Refused { reason: "a task of the store's client has failed".into() }
+}
+
+/// After so many batches or pings in a row that were not answered in time, another connection is tried.
 const MOST_LATE: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use tollgate_local::SystemClock;
+
+    use super::*;
+    use crate::redis::address::Address;
+    use crate::redis::config::RedisConfig;
+
+    /// Whatever is begun is over when its task is, however that ends.
+    #[tokio::test]
+    async fn a_task_that_panics_is_over_as_well() {
+        let address = Address::parse("redis+cluster://localhost").unwrap();
+        let route = Route { address, config: RedisConfig::default() };
+        let shared = Shared::new(Arc::new(SystemClock::new()), true);
+        let mut driver = Driver::new(route, Arc::new(shared));
+        driver.is_asking_for_slots = true;
+        let panics = async { panic!("it is meant to be seen") };
+        spawn(&mut driver.tasks, Event::Slots(Err(failed())), panics);
+        let event = driver.tasks.join_next().await.unwrap();
+        driver.on_event(event.expect("it says how it ended"));
+        assert!(!driver.is_asking_for_slots);
+    }
+}

@@ -11,11 +11,13 @@ use crate::redis::link::Link;
 #[derive(Default)]
 pub(super) struct Server {
     pub(super) link: Option<Link>,
+    /// How many links there were, with this one.
+    pub(super) links: u64,
     pub(super) is_linking: bool,
     /// Batches that are not answered yet, and the questions in them.
     pub(super) under_way: usize,
     pub(super) asked: usize,
-    /// Batches in a row that were not answered in time.
+    /// Batches and pings in a row that were not answered in time.
     pub(super) late: usize,
     pub(super) jobs: Vec<Job>,
     pub(super) pings: Vec<oneshot::Sender<Result<Wall, StoreError>>>,

@@ -13,6 +13,7 @@ mod cluster;
 mod fleet;
 mod memory;
 mod moving;
+mod pings;
 #[path = "../support/process.rs"]
 mod process;
 mod sentinel;
