@@ -253,5 +253,5 @@ pub(super) fn text(value: &Value) -> String {
     }
 }
 
-/// What scripts say of a hash that looks like ours.
+/// What scripts say of something that looks like ours.
 const NOT_NUMBERS: &str = "no number";

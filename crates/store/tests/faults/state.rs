@@ -1,8 +1,13 @@
 //! What stands under our names and is not ours.
 
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
 use tollgate_core::Limit;
 use tollgate_core::lease::{Exchange, Node};
-use tollgate_store::StoreError;
+use tollgate_local::{Clock as _, SystemClock};
+use tollgate_store::{Ask, Budget, Store as _, StoreError};
 
 use crate::process::Redis;
 use crate::view::{View, pause};
@@ -84,16 +89,12 @@ async fn a_mark_that_is_not_ours_is_reported_and_left_alone() {
 async fn numbers_that_make_no_sense_are_reported() {
     let redis = Redis::start(&[]);
     let view = View::of(&redis.url());
-    let is_reported = |answer: &Result<bool, StoreError>| {
-        let is_told = matches!(
-            answer,
-            Err(StoreError::Garbled { .. }
-                | StoreError::WrongType { .. }
-                | StoreError::Refused { .. })
-        );
-        *answer == Ok(false) || is_told
+    let is_reported = |answer: &Result<bool, StoreError>| match answer {
+        Ok(is_allowed) => !is_allowed,
+        Err(error) => error.is_about_key(),
     };
-    for (limit, field) in limits().iter().zip(["full", "count", "this"]) {
+    // A log is a list, and has a test of its own.
+    for (limit, field) in limits()[..3].iter().zip(["full", "count", "this"]) {
         let budget = view.budget("api", limit);
         assert_eq!(view.spend(&budget, "alice").await, Ok(true));
         let name = name(&redis);
@@ -114,6 +115,158 @@ async fn numbers_that_make_no_sense_are_reported() {
         }
         redis.cli(&["DEL", &name]);
     }
+}
+
+/// Asks about three keys in one call. Those beside the one that makes no sense are answered, and that
+/// one is reported, and stays as it is.
+async fn is_reported_alone(
+    redis: &Redis,
+    view: &View,
+    asks: [&(Arc<Budget>, Exchange); 3],
+    look: &[&str],
+) {
+    // The fields of a hash stand in any order.
+    let look = || {
+        let mut lines: Vec<_> = redis.cli(look).lines().map(str::to_owned).collect();
+        lines.sort();
+        lines.join("\n")
+    };
+    let before = look();
+    let keys = ["bob", "alice", "carol"].into_iter().zip(asks);
+    let asks: Vec<_> = keys
+        .map(|(key, (budget, exchange))| Ask::new(Arc::clone(budget), key, *exchange))
+        .collect();
+    let answers = view.store.exchange(&asks).await;
+    assert!(matches!(&answers[1], Err(StoreError::Garbled { .. })), "{before}: {:?}", answers[1]);
+    for beside in [&answers[0], &answers[2]] {
+        assert!(beside.is_ok(), "{before}: {beside:?}");
+    }
+    assert_eq!(look(), before);
+}
+
+#[tokio::test]
+async fn a_lease_that_makes_no_sense_is_reported_alone() {
+    let redis = Redis::start(&[]);
+    let view = View::of(&redis.url());
+    let most = NonZeroU32::new(50).unwrap();
+    let trip = Duration::from_millis(5);
+    let permits = Budget::of_permits("api", most, trip, SystemClock::new().wall());
+    let limits = limits();
+    let budgets = limits[..3].iter().map(|limit| view.budget("api", limit));
+    for budget in budgets.chain([Arc::new(permits)]) {
+        let node = Node { number: 1, incarnation: 1 };
+        let first = Exchange { want: 5, ..Exchange::strict(node, 1) };
+        view.ask(&budget, "alice", first).await.unwrap();
+        let name = name(&redis);
+        let field = "lease 1.1";
+        let line = redis.cli(&["HGET", &name, field]);
+        // The same node asks again, and others when something is due. Questions of nodes do not change
+        // what they are asked about, so that neighbours can be asked again and again.
+        let (again, other) = (Exchange::strict(node, 2), Exchange::once(0));
+        let looks = |exchange| (Arc::clone(&budget), exchange);
+        for (due, exchange) in [(None, again), (Some("1"), other)] {
+            if let Some(due) = due {
+                redis.cli(&["HSET", &name, "due", due]);
+            }
+            for line in garbled_lease(&line) {
+                redis.cli(&["HSET", &name, field, &line]);
+                let (ask, look) = (looks(exchange), ["HGETALL", &name]);
+                is_reported_alone(&redis, &view, [&ask, &ask, &ask], &look).await;
+            }
+        }
+        redis.cli(&["FLUSHALL"]);
+        View::of(&redis.url()).left(&budget, "bob").await.unwrap();
+    }
+}
+
+fn garbled_lease(line: &str) -> Vec<String> {
+    let words: Vec<_> = line.split(' ').collect();
+    let mut lines = vec![String::new(), "abc".into(), words[1..].join(" "), format!("{line} 1")];
+    for place in 0..words.len() {
+        for nonsense in ["abc", "-5", "1e300", "nan", "99999999999999999999"] {
+            let mut words = words.clone();
+            words[place] = nonsense;
+            lines.push(words.join(" "));
+        }
+    }
+    // More than is lent of the key, and less than nothing.
+    for (place, sum) in [(2, "40"), (3, "40"), (7, "2"), (10, "2")] {
+        let mut words = words.clone();
+        words[place] = sum;
+        lines.push(words.join(" "));
+    }
+    lines
+}
+
+#[tokio::test]
+async fn what_permits_were_before_a_loss_is_reported_alone_if_it_makes_no_sense() {
+    let redis = Redis::start(&[]);
+    let view = View::of(&redis.url());
+    let (most, trip) = (NonZeroU32::new(50).unwrap(), Duration::from_millis(5));
+    let permits = Budget::of_permits("api", most, trip, SystemClock::new().wall());
+    let budget = Arc::new(permits);
+    view.left(&budget, "alice").await.unwrap();
+    redis.cli(&["FLUSHALL"]);
+    let node = |number| Node { number, incarnation: 1 };
+    view.ask(&budget, "alice", Exchange::strict(node(1), 1)).await.unwrap();
+    let name = name(&redis);
+    for line in ["", "abc", "1 2 3"] {
+        redis.cli(&["HSET", &name, "lease unknown", line]);
+        let ask = (Arc::clone(&budget), Exchange::strict(node(2), 1));
+        is_reported_alone(&redis, &view, [&ask, &ask, &ask], &["HGETALL", &name]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_makes_no_sense_is_reported_alone() {
+    let redis = Redis::start(&[]);
+    let view = View::of(&redis.url());
+    let budget = view.budget("api", &Limit::sliding_log("50/day").unwrap());
+    let passed = view.ask(&budget, "alice", Exchange::once(1)).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(view.spend(&budget, "alice").await, Ok(true));
+    }
+    let name = name(&redis);
+    let lines: Vec<_> =
+        redis.cli(&["LRANGE", &name, "0", "-1"]).lines().map(str::to_owned).collect();
+    let last = lines.len() - 1;
+    // Questions that look at all entries, and such as look at the last, of a key beside others that
+    // are asked about the same.
+    let asks = |exchange| (Arc::clone(&budget), exchange);
+    let (fits, is_too_much) = (asks(Exchange::once(1)), asks(Exchange::once(50)));
+    let undo = asks(Exchange::undo(1, passed.at));
+    let long_ago = "1 1";
+    for (place, nonsense) in [
+        (0, "log 1 abc 1 1"),
+        (0, "log 1 1 1 99999999999999999999"),
+        (1, "abc"),
+        (1, ""),
+        (1, "5"),
+        (1, "-1 1"),
+        (1, "1 nan"),
+        (1, "99999999999999999999 1"),
+        (1, "1 99999999999999999999"),
+        (2, "abc"),
+        (2, "1 1e300"),
+        (last, "abc"),
+        (last, "1 -5"),
+    ] {
+        redis.cli(&["LSET", &name, &place.to_string(), nonsense]);
+        let all = ["LRANGE", &name, "0", "-1"];
+        is_reported_alone(&redis, &view, [&fits, &is_too_much, &fits], &all).await;
+        if place == last {
+            is_reported_alone(&redis, &view, [&fits, &fits, &fits], &all).await;
+            is_reported_alone(&redis, &view, [&fits, &undo, &fits], &all).await;
+        }
+        // Those that are over are looked at one after the other.
+        if place == 2 {
+            redis.cli(&["LSET", &name, "1", long_ago]);
+            is_reported_alone(&redis, &view, [&fits, &fits, &fits], &all).await;
+            redis.cli(&["LSET", &name, "1", &lines[1]]);
+        }
+        redis.cli(&["LSET", &name, &place.to_string(), &lines[place]]);
+    }
+    assert_eq!(view.left(&budget, "alice").await, Ok(47));
 }
 
 /// Texts that are like this one and make no sense. That of a window ends with a time, which nobody

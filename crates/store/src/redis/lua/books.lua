@@ -47,19 +47,31 @@ local function new_lease(sequence, began)
     return lease
 end
 
-local function read_lease(line)
-    local lease, index = {}, 0
-    for word in string.gmatch(line, '%S+') do
-        index = index + 1
-        lease[index] = tonumber(word)
-    end
-    return lease
-end
-
 local LEASE_FORMAT = string.sub(string.rep('%d ', LEASE_NUMBERS), 1, -2)
 
 local function out(lease)
     return lease[GRANTED] - lease[USED] - lease[RETURNED]
+end
+
+-- Whether the numbers of a lease can be ones. All leases together hold what is lent, so none holds more.
+local function is_lease(account, lease)
+    if #lease ~= LEASE_NUMBERS or lease[OVER] > 1 or lease[HUNGRY] > 1 then return false end
+    for index = 1, LEASE_NUMBERS do
+        -- Sums since the lease began can be more than there ever is at once.
+        if not (lease[index] >= 0 and lease[index] < 2 ^ 55) then return false end
+    end
+    local held = out(lease)
+    return lease[GRANTED] >= 2 ^ 53 or (held >= 0 and held <= account.escrow)
+end
+
+-- The lease in a line. One that makes no sense is noted: nothing is written to such a key, which others
+-- in the same call have nothing to do with.
+local function read_lease(account, line)
+    local lease = {}
+    for word in string.gmatch(line, '%S+') do lease[#lease + 1] = tonumber(word) or -1 end
+    if is_lease(account, lease) then return lease end
+    account.is_garbled = true
+    return nil
 end
 
 -- When something happens to a lease next, in microseconds, rounded up: the clock knows no others.
@@ -91,7 +103,7 @@ local function read_text(key, budget)
     if name ~= budget.name then return nil, 'another text' end
     local numbers, at = budget.of_text(rest)
     if not numbers or not is_number_list({ epoch, at or 0, unpack(numbers) }, 1) then
-        return nil, 'no number'
+        return nil, NO_NUMBER
     end
     -- As it would stand in a hash.
     local found = { '1', epoch, at or '0', '0', '0', '0', '0' }
@@ -132,7 +144,7 @@ local function load(key, budget)
         line = line }
     if found[1] and not is_known then return nil, 'another version' end
     if not is_known and call('EXISTS', key) == 1 then return nil, 'another hash' end
-    if is_known and not is_number_list(found, 2) then return nil, 'no number' end
+    if is_known and not is_number_list(found, 2) then return nil, NO_NUMBER end
     if is_known then
         account.epoch, account.at = tonumber(found[2]), max(tonumber(found[3]), NOW)
         account.escrow, account.hungry = tonumber(found[4]), tonumber(found[5])
@@ -154,14 +166,17 @@ local function load(key, budget)
     return account
 end
 
+-- Nothing if one of them makes no sense.
 local function all_leases(account)
     local leases = {}
     local all = account.is_stale and {} or call('HGETALL', account.key)
     for index = 1, #all, 2 do
-        if string.sub(all[index], 1, 6) == 'lease ' then
-            leases[all[index]] = read_lease(all[index + 1])
+        local node = all[index]
+        if string.sub(node, 1, 6) == 'lease ' and account.changed[node] == nil then
+            leases[node] = read_lease(account, all[index + 1])
         end
     end
+    if account.is_garbled then return nil end
     for node, lease in pairs(account.changed) do leases[node] = lease or nil end
     return leases
 end
@@ -171,6 +186,7 @@ end
 local function advance(account, budget)
     if account.leases > 0 and account.due <= account.at then
         local leases, ending = all_leases(account), {}
+        if not leases then return end
         for node, lease in pairs(leases) do
             if lease[OVER] == 0 and next_of(lease) <= account.at then
                 ending[#ending + 1] = node
@@ -277,7 +293,7 @@ end
 local function admit(account, ask)
     if account.leases >= MOST_LEASES then
         local idle, idle_lease
-        for node, lease in pairs(all_leases(account)) do
+        for node, lease in pairs(all_leases(account) or {}) do
             if out(lease) == 0 and (not idle or before(lease[UNTIL_S], lease[UNTIL_NS],
                 idle_lease[UNTIL_S], idle_lease[UNTIL_NS])) then
                 idle, idle_lease = node, lease
@@ -402,6 +418,13 @@ local function read_ask(budget)
     return ask
 end
 
+-- The lease that a node has of a key, if it has one.
+local function lease_of(account, node)
+    if account.changed[node] ~= nil then return account.changed[node] or nil end
+    local line = not account.line and not account.is_stale and call('HGET', account.key, node)
+    return line and read_lease(account, line) or nil
+end
+
 -- The answer to one question.
 local function exchange(key, budget)
     local ask = read_ask(budget)
@@ -410,12 +433,10 @@ local function exchange(key, budget)
     if ask.is_forgotten then return forget(account, budget) end
     if not budget.settle(account, ask) then return digits(OTHER_WINDOW) end
     advance(account, budget)
+    local lease = ask.node and lease_of(account, ask.node)
+    if account.is_garbled then return GARBLED end
     carry(account, budget, ask)
-    local lease
     if ask.node then
-        local line = not account.line and not account.is_stale and account.changed[ask.node] == nil
-            and call('HGET', key, ask.node)
-        lease = account.changed[ask.node] or (line and read_lease(line)) or nil
         if lease and ask.sequence <= lease[SEQUENCE] then
             if ask.carried then save(account, budget) end
             return ask.sequence < lease[SEQUENCE] and digits(OVERTAKEN) or told(lease)
@@ -424,6 +445,7 @@ local function exchange(key, budget)
             settle(account, budget, lease, ask)
         else
             lease = admit(account, ask)
+            if account.is_garbled then return GARBLED end
         end
     end
     if ask.undone then undo(account, budget, ask) end

@@ -8,9 +8,13 @@ place = LIMIT + 2
 
 local TITLE = '^log 1 (%d+) (%d+) (%d+)$'
 
+-- Numbers up to here can be reckoned with.
+local EXACT = 2 ^ 53
+
 local function entry(line)
     local at, cost = string.match(line or '', '^(%d+) (%d+)$')
-    return tonumber(at), tonumber(cost)
+    at, cost = tonumber(at), tonumber(cost)
+    if at and at < EXACT and cost < EXACT then return at, cost end
 end
 
 -- Lines that are looked at in one go.
@@ -20,45 +24,58 @@ local function title(at, spent)
     return format('log 1 %.0f %.0f %.0f', EPOCH, at, spent)
 end
 
--- Forgets what is over at `at`, and returns what is left of the sum.
-local function forget(key, at, spent)
-    local first = entry(call('LINDEX', key, 1))
-    if not first or first + window > at then return spent end
+-- How many entries are over at `at`, and what is left of the sum. Nothing if the log makes no sense.
+local ALL = -1
+local function over_at(key, at, spent)
+    local first = call('LINDEX', key, 1)
+    if not first then
+        -- Nothing was spent.
+        if spent == 0 then return 0, 0 end
+        return nil
+    end
+    local first_at, last_at = entry(first), entry(call('LINDEX', key, -1))
+    if not first_at or not last_at then return nil end
+    if first_at + window > at then return 0, spent end
+    if last_at + window <= at then return ALL, 0 end
+    local over = 0
+    while true do
+        for _, line in ipairs(call('LRANGE', key, over + 1, over + STEP)) do
+            local moment, cost = entry(line)
+            if not moment or cost > spent then return nil end
+            if moment + window > at then return over, spent end
+            over, spent = over + 1, spent - cost
+        end
+    end
+end
+
+-- Forgets what is over at `at`; `spent` is the sum without it.
+local function forget(key, at, over, spent)
+    if over == 0 then return end
     -- A server without memory refuses this, and would not refuse what follows.
     call('LSET', key, 0, title(at, spent))
     -- A log that nobody asked for long goes at once.
-    local last = entry(call('LINDEX', key, -1))
-    if last + window <= at then
+    if over == ALL then
         call('DEL', key)
-        return 0
-    end
-    local over, is_done = 0, false
-    while not is_done do
-        for _, line in ipairs(call('LRANGE', key, over + 1, over + STEP)) do
-            local moment, cost = entry(line)
-            is_done = moment + window > at
-            if is_done then break end
-            over, spent = over + 1, spent - cost
-        end
+        return
     end
     -- The last of those that are over makes room for the title.
     call('LTRIM', key, over, -1)
     call('LSET', key, 0, title(at, spent))
-    return spent
 end
 
 -- When the oldest have gone that have to go for `cost` to fit: the moment at which the last of them
--- was spent.
-local function last_in_the_way(key, spent, cost)
-    local from = 1
+-- was spent. The first so many are over. Nothing if the log makes no sense.
+local function last_in_the_way(key, over, spent, cost)
+    local from = over + 1
     while true do
         local lines = call('LRANGE', key, from, from + STEP - 1)
         for _, line in ipairs(lines) do
             local at, gone = entry(line)
+            if not at then return nil end
             spent = spent - gone
             if spent <= limit - cost then return at end
         end
-        if #lines < STEP then return 0 end
+        if #lines < STEP then return nil end
         from = from + STEP
     end
 end
@@ -78,32 +95,35 @@ local function record(key, at, cost, spent)
     call('PEXPIRE', key, ttl)
 end
 
--- Takes back what was spent at `moment` in vain, and returns the sum without it. It was counted then,
--- or later if the log had seen a later time; in that case this may take from somebody else who is
--- forgotten sooner, which favours nobody.
-local function undo(key, at, spent, moment, cost)
-    if cost > limit or moment + window <= at then return spent end
-    local from, index, found, found_cost = -1, nil, nil, nil
+-- What was spent at `moment` in vain: the place of its entry from the end, the moment and the cost in it;
+-- 0 if there is nothing to take back, and nothing if the log makes no sense. It was counted then, or later
+-- if the log had seen a later time; in that case this may take from somebody else who is forgotten sooner,
+-- which favours nobody.
+local function spent_at(key, at, moment, cost)
+    if cost > limit or moment + window <= at then return 0 end
+    local from, index, found, found_cost = -1, 0, nil, nil
     while true do
         local lines = call('LRANGE', key, from - STEP + 1, from)
         for back = #lines, 1, -1 do
             local then_at, then_cost = entry(lines[back])
+            if not then_at and not string.match(lines[back], TITLE) then return nil end
             if not then_at or then_at < moment then break end
             index, found, found_cost = from - #lines + back, then_at, then_cost
         end
-        if #lines < STEP or index ~= from - STEP + 1 then break end
+        if #lines < STEP or index ~= from - STEP + 1 then return index, found, found_cost end
         from = from - STEP
     end
-    if not index then return spent end
-    local gone = min(cost, found_cost)
+end
+
+-- Takes so much back from an entry. `spent` is the sum without it.
+local function take_back(key, at, spent, gone, index, found, found_cost)
     -- A server without memory refuses this, and would not refuse what follows.
-    call('LSET', key, 0, title(at, spent - gone))
+    call('LSET', key, 0, title(at, spent))
     if gone < found_cost then
         call('LSET', key, index, format('%.0f %.0f', found, found_cost - gone))
     else
         call('LREM', key, -1, format('%.0f %.0f', found, found_cost))
     end
-    return spent - gone
 end
 
 -- Leaves a key that has its whole budget.
@@ -147,11 +167,14 @@ local function decide(key)
     local head = try('LINDEX', key, 0)
     if type(head) == 'table' and head.err then return format('%d %s', FOREIGN, head.err) end
     local epoch, latest, spent = string.match(head or '', TITLE)
-    if head and not epoch then return format('%d another list', FOREIGN) end
-    local at = max(NOW, tonumber(latest or 0))
-    spent = tonumber(spent or 0)
+    if head and not epoch then
+        return string.sub(head, 1, 6) == 'log 1 ' and GARBLED or format('%d another list', FOREIGN)
+    end
+    epoch, latest, spent = tonumber(epoch or 0), tonumber(latest or 0), tonumber(spent or 0)
+    local at = max(NOW, latest)
     if word == FORGET then return forgotten(key, head, at) end
-    local is_lost = tonumber(epoch or 0) ~= EPOCH and LOST > 0
+    if max(epoch, latest, spent) >= EXACT then return GARBLED end
+    local is_lost = epoch ~= EPOCH and LOST > 0
     if is_lost or not head then
         if head then carried = 0 end
         local entries = entries_of_new(at, is_lost, carried, max(at - ago, 0))
@@ -178,15 +201,23 @@ local function decide(key)
             end
         end
     end
-    spent = forget(key, at, spent)
-    if undone then spent = undo(key, at, spent, moment, undone) end
-    local fits = cost <= max(limit - spent, 0)
-    local retry = 0
+    -- First all of it is looked at, and then something is written, or nothing.
+    local over
+    over, spent = over_at(key, at, spent)
+    if not over then return GARBLED end
+    local index, found, found_cost = 0, nil, nil
+    if undone then index, found, found_cost = spent_at(key, at, moment, undone) end
+    if not index then return GARBLED end
+    local gone = found and min(undone, found_cost) or 0
+    spent = spent - gone
+    local fits, retry = cost <= max(limit - spent, 0), 0
+    if not fits and cost <= limit then retry = last_in_the_way(key, over, spent, cost) end
+    if spent < 0 or not retry then return GARBLED end
+    forget(key, at, over, spent + gone)
+    if gone > 0 then take_back(key, at, spent, gone, index, found, found_cost) end
     if fits and cost > 0 then
         spent = spent + cost
         record(key, at, cost, spent)
-    elseif not fits and cost <= limit then
-        retry = last_in_the_way(key, spent, cost)
     end
     local last = entry(call('LINDEX', key, -1)) or 0
     return answer(at, spent, last, cost, fits and 1 or 0, retry)

@@ -23,9 +23,7 @@ function permits.advance(account)
     local s, ns = split(LOST)
     s, ns = add(s, ns, hold_s, hold_ns, BILLION)
     if not before(account.s, account.ns, s, ns) then return end
-    local line = account.changed[UNKNOWN] == nil and not account.is_stale
-        and call('HGET', account.key, UNKNOWN)
-    local unknown = account.changed[UNKNOWN] or (line and read_lease(line))
+    local unknown = lease_of(account, UNKNOWN)
     if not unknown or unknown[OVER] == 1 then return end
     local more = max(most - out(unknown), 0)
     unknown[GRANTED], account.escrow = unknown[GRANTED] + more, account.escrow + more

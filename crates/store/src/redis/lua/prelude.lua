@@ -78,6 +78,9 @@ local place
 -- Answers begin with one of these, or are what was found under the key.
 local RECORD, OVERTAKEN, FOREIGN, OTHER_WINDOW, FORGOTTEN = 0, 1, 2, 3, 4
 
+-- What looks like ours and makes no sense is foreign for this reason.
+local NO_NUMBER, GARBLED = 'no number', '2 no number'
+
 -- A question begins with a word: the name of a node, nothing, or one of these. No node is called so.
 local UNDO, FORGET = 'undo', 'forget'
 
