@@ -1,10 +1,16 @@
 //! A server that was started again, with its data or without.
 
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
 use tollgate_core::Limit;
 use tollgate_core::lease::{Exchange, Node};
+use tollgate_local::{Clock as _, SystemClock};
+use tollgate_store::Budget;
 
 use crate::process::Redis;
-use crate::view::View;
+use crate::view::{View, pause};
 
 #[tokio::test]
 async fn a_server_that_starts_empty_grants_no_burst() {
@@ -59,4 +65,79 @@ async fn a_server_that_starts_with_old_data_empties_buckets_and_keeps_long_windo
     let left = view.left_at_last(&minute, "k").await;
     // Unless it is over just now.
     assert!(left == 0 || view.left_at_last(&minute, "k").await == 20);
+}
+
+/// A key that is not known is decided with as few commands as if nothing had ever been lost, as soon as
+/// whatever was lost would have come back.
+#[tokio::test]
+async fn a_loss_that_is_long_ago_costs_nothing() {
+    let mut redis = Redis::start(&[]);
+    let view = View::of(&redis.url());
+    let most = NonZeroU32::new(100).unwrap();
+    let (trip, now) = (Duration::from_millis(5), SystemClock::new().wall());
+    let budgets = [
+        view.budget("bucket", &Limit::token_bucket("100/s").unwrap()),
+        view.budget("window", &Limit::fixed_window("100/s").unwrap()),
+        view.budget("sliding", &Limit::sliding_window("100/s").unwrap()),
+        view.budget("log", &Limit::sliding_log("100/s").unwrap()),
+        Arc::new(Budget::of_permits("permits", most, trip, now)),
+    ];
+    let mut before = Vec::new();
+    for (number, budget) in budgets.iter().enumerate() {
+        view.left_at_last(budget, "somebody").await;
+        before.push(commands(&redis, &view, budget, &format!("first{number}")).await);
+    }
+    redis.restart_empty();
+    assert_eq!(view.left_at_last(&budgets[0], "somebody").await, 0);
+    for (number, budget) in budgets.iter().enumerate() {
+        let mut after = Vec::new();
+        for turn in 0..3_000 {
+            after = commands(&redis, &view, budget, &format!("second{number}.{turn}")).await;
+            if after == before[number] {
+                break;
+            }
+            pause().await;
+        }
+        assert_eq!(after, before[number], "{budget}");
+    }
+}
+
+/// What becomes of a question about a new key: how often the server is told what.
+async fn commands(redis: &Redis, view: &View, budget: &Arc<Budget>, key: &str) -> Vec<String> {
+    assert_eq!(redis.cli(&["CONFIG", "RESETSTAT"]), "OK");
+    let once = match budget.terms() {
+        Some(_) if budget.rule() == "permits" => {
+            Exchange::strict(Node { number: 1, incarnation: 1 }, 1)
+        }
+        _ => Exchange::once(1),
+    };
+    view.ask(budget, key, once).await.unwrap();
+    let all = redis.cli(&["INFO", "commandstats"]);
+    let commands = all.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split(',').next());
+    let is_ours = |line: &&str| !line.starts_with("config") && !line.starts_with("info");
+    let mut commands: Vec<_> = commands.filter(is_ours).map(str::to_owned).collect();
+    commands.sort();
+    commands
+}
+
+/// Windows that began after a loss, and long ones of which something was kept, are as quick as others.
+#[tokio::test]
+async fn long_windows_that_were_kept_cost_nothing_after_a_restart() {
+    let mut redis = Redis::start(&["--dbfilename", "kept.rdb"]);
+    let view = View::of(&redis.url());
+    let windows = [
+        view.budget("window", &Limit::fixed_window("100/month").unwrap()),
+        view.budget("sliding", &Limit::sliding_window("100/month").unwrap()),
+    ];
+    let mut before = Vec::new();
+    for budget in &windows {
+        view.left_at_last(budget, "somebody").await;
+        before.push(commands(&redis, &view, budget, "first").await);
+    }
+    assert_eq!(redis.cli(&["SAVE"]), "OK");
+    redis.restart_empty();
+    for (budget, before) in windows.iter().zip(&before) {
+        assert_eq!(view.left_at_last(budget, "somebody").await, 100, "{budget}");
+        assert_eq!(&commands(&redis, &view, budget, "second").await, before, "{budget}");
+    }
 }

@@ -70,6 +70,10 @@ local ANSWERS =
 -- lending.
 local ttl, limit_text, terms = ARGV[4], ARGV[5], ARGV[6]
 
+-- A key that is kept for so long has its whole budget back by then, whatever was spent of it. So it is with
+-- what was lost: after that time it is as if nothing had been.
+if LOST + ttl * 1000 <= NOW then LOST = 0 end
+
 -- The numbers of the limit begin after these; then come the questions. This is the place of the last
 -- argument that was read.
 local LIMIT = 6

@@ -17,7 +17,7 @@ end
 
 local function answer_from(from)
     local sub, format, call = string.sub, format, call
-    local cost, begin_s, begin_ns, end_s, end_ns, left, begin, length, offset
+    local cost, begin_s, begin_ns, end_s, end_ns, left, begin, length, offset, is_lost
     for index = from, #KEYS do
         current = index
         if index == from or asked == 'every' then
@@ -31,6 +31,8 @@ local function answer_from(from)
             if NOW_S < begin_s or (NOW_S == begin_s and NOW_NS < begin_ns) or left <= 0 then
                 error('it is another window')
             end
+            is_lost = LOSS_S and
+                (LOSS_S > begin_s or (LOSS_S == begin_s and LOSS_NS >= begin_ns))
         end
         local value, last, this = text_of(index), 0, 0
         local is_begun = value and sub(value, 1, length) == begin
@@ -43,7 +45,7 @@ local function answer_from(from)
         else
             if value then
                 last = last_of(value, begin_s, begin_ns, end_s, end_ns)
-            elseif LOST > 0 or call('EXISTS', KEYS[index]) == 1 then
+            elseif is_lost or call('EXISTS', KEYS[index]) == 1 then
                 error('it needs the books')
             end
             value = begin .. format('%016d %016d 0', last, 0)

@@ -5,7 +5,7 @@ local OTHER = '^window ' .. EPOCH_TEXT .. ' (%d+) (%d+) %d+ %d+$'
 
 local function answer_from(from)
     local sub, format, call = string.sub, format, call
-    local cost, end_s, end_ns, begin, length, offset
+    local cost, end_s, end_ns, begin, length, offset, is_lost
     for index = from, #KEYS do
         current = index
         if index == from or asked == 'every' then
@@ -19,6 +19,8 @@ local function answer_from(from)
                 or (NOW_S == end_s and NOW_NS >= end_ns) then
                 error('it is another window')
             end
+            is_lost = LOSS_S and
+                (LOSS_S > begin_s or (LOSS_S == begin_s and LOSS_NS >= begin_ns))
         end
         local value, count = text_of(index), 0
         local is_begun = value and sub(value, 1, length) == begin
@@ -34,7 +36,7 @@ local function answer_from(from)
                 if found_s > end_s or (found_s == end_s and found_ns > end_ns) then
                     error('the clock has run backwards')
                 end
-            elseif LOST > 0 or call('EXISTS', KEYS[index]) == 1 then
+            elseif is_lost or call('EXISTS', KEYS[index]) == 1 then
                 error('it needs the books')
             end
             value = begin .. format('%016d 0', 0)
