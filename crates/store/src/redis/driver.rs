@@ -20,6 +20,7 @@ use crate::redis::batch::{self, Finished};
 use crate::redis::failure;
 use crate::redis::job::Job;
 use crate::redis::link::Link;
+use crate::redis::restart;
 use crate::redis::route::{PRIMARY, Route, Slots};
 use crate::redis::server::{MOST_AT_ONCE, Server};
 use crate::redis::shared::Shared;
@@ -51,6 +52,19 @@ pub(super) struct Driver {
 }
 
 impl Driver {
+    /// Connects to all primaries, also those that nobody has asked yet: who is known can be known to have
+    /// lost its memory.
+    fn meet_all(&mut self) {
+        for node in self.slots.primaries() {
+            let server = self.servers.entry(node.clone()).or_default();
+            if server.link.is_none() && !server.is_linking {
+                server.is_linking = true;
+                let slots = self.slots.of(&node);
+                begin_link(&mut self.tasks, &self.route, &self.shared, &node, slots);
+            }
+        }
+    }
+
     pub(super) fn new(route: Route, shared: Arc<Shared>) -> Self {
         Self {
             shared,
@@ -132,7 +146,8 @@ impl Driver {
             let Some(link) = server.link.clone() else {
                 if !server.is_linking {
                     server.is_linking = true;
-                    begin_link(&mut self.tasks, &self.route, node);
+                    let slots = self.slots.of(node);
+                    begin_link(&mut self.tasks, &self.route, &self.shared, node, slots);
                 }
                 continue;
             };
@@ -231,6 +246,7 @@ impl Driver {
         match slots {
             Ok(slots) => {
                 self.slots = slots;
+                self.meet_all();
                 for job in jobs {
                     // A slot that nobody has would be asked for again and again.
                     match self.slots.node_of(job.name.slot) {
@@ -253,12 +269,21 @@ impl Driver {
     }
 }
 
-/// Connects to a server, in a task.
-fn begin_link(tasks: &mut JoinSet<Event>, route: &Arc<Route>, node: &str) {
-    let (route, node) = (Arc::clone(route), node.to_owned());
+/// Connects to a server that has these slots, in a task.
+fn begin_link(
+    tasks: &mut JoinSet<Event>,
+    route: &Arc<Route>,
+    shared: &Arc<Shared>,
+    node: &str,
+    slots: Vec<u16>,
+) {
+    let (route, shared, node) = (Arc::clone(route), Arc::clone(shared), node.to_owned());
     let otherwise = Event::Linked { node: node.clone(), link: Err(failed()) };
     spawn(tasks, otherwise, async move {
-        let link = route.link(&node).await;
+        let link = match route.link(&node).await {
+            Ok(link) => restart::look(&link, &node, slots, &shared).await.map(|()| link),
+            Err(error) => Err(error),
+        };
         Event::Linked { node, link }
     });
 }

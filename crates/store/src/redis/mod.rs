@@ -33,13 +33,13 @@
 //! | names this process | nothing was lost | |
 //! | names another | the process is new, and what it knows may lack the last moments | buckets are empty for as long as leases of the former memory may last, and then fill; windows up to a minute are spent until they end, longer ones and what they count go on; logs are full; all permits are out for the time of a lease |
 //! | is missing, and this client has seen one there | everything was lost | the same, except that windows of any length are spent until they end |
-//! | is missing, and this client has seen the process lose others | everything was lost, then | the same from then on |
+//! | is missing, and this client has seen the process lose others, or begin with nothing where another was before | everything was lost, then | the same from then on |
 //! | is missing, and this client has never seen one | Redis is new to us | all keys have their whole budget |
 //!
 //! In the last case somebody else may have seen a mark: a node that starts at the very moment at which
 //! Redis lost its memory, and asks before any other does, is wrong, and grants each key one budget
-//! more. In a Cluster the same goes for a slot that the first to ask has not asked about before. An
-//! operator who knows that nothing was spent writes the mark anew, with `lost 0` and all else as it is.
+//! more. In a Cluster the same goes for each slot of a primary, if the first to ask about the slot was not
+//! connected to the primary before it lost its memory; clients connect to all of them. An operator who knows that nothing was spent writes the mark anew, with `lost 0` and all else as it is.
 //!
 //! Every key has a time to live, of twice what it takes to have its whole budget back, except for the
 //! mark. A policy that evicts keys before their time forgets what was spent, and nobody can tell: use
@@ -61,6 +61,7 @@ mod form;
 mod job;
 mod link;
 mod name;
+mod restart;
 mod route;
 mod script;
 mod server;

@@ -117,6 +117,17 @@ impl Slots {
         range.map(|(_, _, node)| node.clone())
     }
 
+    /// The slots of a server.
+    pub(super) fn of(&self, node: &str) -> Vec<u16> {
+        let ranges = self.ranges.iter().filter(|(_, _, of)| of == node);
+        ranges.flat_map(|(from, to, _)| *from..=*to).collect()
+    }
+
+    /// All servers that have slots.
+    pub(super) fn primaries(&self) -> BTreeSet<String> {
+        self.ranges.iter().map(|(_, _, node)| node.clone()).collect()
+    }
+
     pub(super) fn any_node(&self) -> Option<String> {
         self.ranges.first().map(|(_, _, node)| node.clone())
     }

@@ -22,13 +22,16 @@ pub(super) struct Shared {
     seen: Box<[AtomicU64]>,
     /// Processes of a Cluster that have lost their memory, and when. At most [`MOST_LOSSES`].
     losses: Mutex<BTreeMap<String, u64>>,
+    /// The process that was linked to last, by the name of its server. At most [`MOST_PROCESSES`].
+    processes: Mutex<BTreeMap<String, String>>,
 }
 
 impl Shared {
     pub(super) fn new(clock: Arc<dyn Clock>, is_cluster: bool) -> Self {
         let seen = (0..SLOTS / 64).map(|_| AtomicU64::new(0)).collect();
         let (ahead, epoch) = (AtomicI64::new(0), AtomicU64::new(0));
-        Self { clock, is_cluster, ahead, epoch, seen, losses: Mutex::default() }
+        let (losses, processes) = (Mutex::default(), Mutex::default());
+        Self { clock, is_cluster, ahead, epoch, seen, losses, processes }
     }
 
     pub(super) fn epoch(&self) -> u64 {
@@ -59,6 +62,29 @@ impl Shared {
             losses.clear();
         }
         losses.insert(process.to_owned(), micros);
+    }
+
+    /// Whether a server was another process when it was linked to before.
+    pub(super) fn is_another_process(&self, node: &str, process: &str) -> bool {
+        let processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
+        processes.get(node).is_some_and(|before| before != process)
+    }
+
+    pub(super) fn learn_process(&self, node: &str, process: &str) {
+        let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
+        if processes.len() >= MOST_PROCESSES && !processes.contains_key(node) {
+            processes.clear();
+        }
+        processes.insert(node.to_owned(), process.to_owned());
+    }
+
+    /// Some of these slots whose marks were seen.
+    pub(super) fn seen_among(&self, slots: impl IntoIterator<Item = u16>) -> Vec<u16> {
+        let is_seen = |slot: &u16| {
+            let (word, bit) = self.bit_of(*slot);
+            self.seen[word].load(Ordering::Relaxed) & bit != 0
+        };
+        slots.into_iter().filter(is_seen).take(MOST_LOOKED_AT).collect()
     }
 
     pub(super) fn learn(&self, slot: u16, now: Wall, epoch: u64) {
@@ -95,3 +121,9 @@ impl Shared {
 
 /// More processes than a Cluster has servers that are started again while somebody looks.
 const MOST_LOSSES: usize = 1_024;
+
+/// More servers than a Cluster has: a thousand are the most that is recommended.
+const MOST_PROCESSES: usize = 2_048;
+
+/// Enough marks to know what has become of all of them.
+const MOST_LOOKED_AT: usize = 64;

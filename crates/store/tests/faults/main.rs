@@ -18,6 +18,7 @@ mod pings;
 mod process;
 mod sentinel;
 mod server;
+mod shards;
 mod state;
 mod tls;
 mod view;

@@ -1,0 +1,84 @@
+//! A server of a Cluster that is another process than it was: what it has lost, of slots that nobody has
+//! asked about yet.
+//!
+//! Where a mark was seen and is there no more, everything was lost. For a slot that this client has not
+//! seen it is of no use, but the process tells: it began with nothing, or without marks that were there.
+
+use redis::Value;
+
+use crate::error::StoreError;
+use crate::redis::answer::text;
+use crate::redis::link::{Link, field};
+use crate::redis::shared::Shared;
+
+/// Takes note of who is at the other end of a link to a server with these slots, before anything is asked.
+pub(super) async fn look(
+    link: &Link,
+    node: &str,
+    slots: Vec<u16>,
+    shared: &Shared,
+) -> Result<(), StoreError> {
+    if shared.is_cluster && shared.is_another_process(node, &link.process) {
+        let seen = shared.seen_among(slots);
+        let mut ask = redis::pipe();
+        ask.cmd("INFO").arg("keyspace");
+        for slot in &seen {
+            ask.cmd("GET").arg(shared.mark(*slot));
+        }
+        let replies = link.send(&ask, 1 + seen.len()).await?;
+        let now = shared.wall().as_unix_nanos() / 1_000;
+        shared.learn_loss(&link.process, lost(&replies, &link.process, now));
+    }
+    shared.learn_process(node, &link.process);
+    Ok(())
+}
+
+/// When a process has lost everything, in microseconds; 0 if it has not, or if that cannot be told. First
+/// stands what databases it has, then marks of slots, as far as they lie there.
+fn lost(replies: &[Value], process: &str, now: u64) -> u64 {
+    let Some((databases, marks)) = replies.split_first() else { return 0 };
+    if field(&text(databases), "db0").is_none() {
+        return now;
+    }
+    let marks = marks.iter().filter(|mark| matches!(mark, Value::BulkString(_) | Value::Nil));
+    let mut lost = None;
+    for mark in marks.map(text) {
+        let words: Vec<_> = mark.split(' ').collect();
+        match words[..] {
+            // Somebody has found out before.
+            ["process", of, "epoch", _, "lost", micros, "kept", "0", ..] if of == process => {
+                lost = micros.parse().ok().filter(|micros| *micros > 0).or(lost).or(Some(now));
+            }
+            [""] => lost = lost.or(Some(now)),
+            // It knows what was.
+            _ => return 0,
+        }
+    }
+    lost.unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(databases: &str, marks: &[Option<&str>]) -> u64 {
+        let value = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        let mut replies = vec![value(databases)];
+        replies.extend(marks.iter().map(|mark| mark.map_or(Value::Nil, value)));
+        lost(&replies, "new", 9)
+    }
+
+    #[test]
+    fn a_process_without_keys_or_marks_that_were_there_has_lost_everything() {
+        let some = "# Keyspace\r\ndb0:keys=3,expires=2,avg_ttl=0\r\n";
+        let (old, new) = ("process old epoch 1 lost 0 kept 0", "process new epoch 2 lost 7 kept 0");
+        assert_eq!(told("# Keyspace\r\n", &[]), 9, "there is nothing");
+        assert_eq!(told(some, &[]), 0, "nobody can tell");
+        assert_eq!(told(some, &[None]), 9);
+        assert_eq!(told(some, &[Some(new), None]), 7, "somebody has noticed");
+        assert_eq!(told(some, &[Some("process new epoch 2 lost 0 kept 0")]), 9, "and did not know");
+        assert_eq!(told(some, &[None, Some(old)]), 0, "it was read from a disk");
+        assert_eq!(told(some, &[Some("process new epoch 2 lost 7 kept 1")]), 0);
+        assert_eq!(told(some, &[Some("mine")]), 0);
+    }
+}
