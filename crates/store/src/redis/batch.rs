@@ -10,6 +10,7 @@ use crate::redis::answer::{self, Answer, Answers};
 use crate::redis::failure;
 use crate::redis::job::Job;
 use crate::redis::link::Link;
+use crate::redis::route::host_of;
 use crate::redis::shared::Shared;
 
 /// What is left to do after a batch.
@@ -21,8 +22,8 @@ pub(super) struct Finished {
     pub(super) is_broken: bool,
     /// Whether there was no answer in time.
     pub(super) is_late: bool,
-    /// Whether slots lie elsewhere than was thought.
-    pub(super) has_moved: bool,
+    /// Slots that lie elsewhere than was thought, and where.
+    pub(super) moved: Vec<(u16, String)>,
 }
 
 impl Finished {
@@ -165,11 +166,19 @@ impl Round<'_> {
     /// Nothing was done here: the answer is elsewhere.
     fn redirect(&mut self, group: Vec<Job>, error: &ServerError) {
         let is_detour = error.kind() == Some(ServerErrorKind::Ask);
-        self.finished.has_moved |= error.kind() == Some(ServerErrorKind::Moved);
-        // "3999 127.0.0.1:6381"
+        // "3999 127.0.0.1:6381", or without a host: that of whoever says so.
         let to = error.details().and_then(|details| details.split_whitespace().nth(1));
+        let to = to.map(|to| match to.strip_prefix(':') {
+            Some(port) => format!("{}:{port}", host_of(&self.link.address)),
+            None => to.to_owned(),
+        });
+        if let (Some(ServerErrorKind::Moved), Some(to), Some(first)) =
+            (error.kind(), &to, group.first())
+        {
+            self.finished.moved.push((first.name.slot, to.clone()));
+        }
         for mut job in group {
-            job.detour = to.filter(|_| is_detour).map(str::to_owned);
+            job.detour = to.clone().filter(|_| is_detour);
             self.finished.back.extend(job.again(failure::of_reply(error, "")));
         }
     }

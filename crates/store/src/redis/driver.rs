@@ -4,26 +4,23 @@
 //! tasks, whose ends are events. Questions for a server with enough under way gather until one of
 //! those ends: the slower the server, the more go at once.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::time::Duration;
 
-use redis::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
-use tollgate_core::Wall;
+use tollgate_core::{Tick, Wall};
 
 use crate::error::StoreError;
-use crate::redis::answer;
 use crate::redis::batch::{self, Finished};
-use crate::redis::failure;
 use crate::redis::job::Job;
 use crate::redis::link::Link;
-use crate::redis::restart;
-use crate::redis::route::{PRIMARY, Route, Slots};
+use crate::redis::route::{PRIMARY, Route};
 use crate::redis::server::{MOST_AT_ONCE, Server};
 use crate::redis::shared::Shared;
+use crate::redis::slots::Slots;
+use crate::redis::task::{Event, begin_link, failed, ping, spawn};
 
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are questions")]
 pub(super) enum Message {
@@ -32,19 +29,19 @@ pub(super) enum Message {
     Ping(oneshot::Sender<Result<Wall, StoreError>>),
 }
 
-enum Event {
-    Done { node: String, link: u64, asked: usize, finished: Finished },
-    Pinged { node: String, link: u64, finished: Finished },
-    Linked { node: String, link: Result<Link, StoreError> },
-    Slots(Result<Slots, StoreError>),
-}
-
 pub(super) struct Driver {
     shared: Arc<Shared>,
     route: Arc<Route>,
     servers: BTreeMap<String, Server>,
+    /// How many links there were to any of them.
+    links: u64,
     slots: Slots,
     is_asking_for_slots: bool,
+    /// Whether slots may lie elsewhere than is thought, and when they were last asked for.
+    has_doubts: bool,
+    asked_for_slots: Option<Tick>,
+    /// How many pings found nobody who was well: they go round.
+    turn: usize,
     /// Jobs that wait for the slots.
     lost: Vec<Job>,
     lost_pings: Vec<oneshot::Sender<Result<Wall, StoreError>>>,
@@ -52,26 +49,17 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// Connects to all primaries, also those that nobody has asked yet: who is known can be known to have
-    /// lost its memory.
-    fn meet_all(&mut self) {
-        for node in self.slots.primaries() {
-            let server = self.servers.entry(node.clone()).or_default();
-            if server.link.is_none() && !server.is_linking {
-                server.is_linking = true;
-                let slots = self.slots.of(&node);
-                begin_link(&mut self.tasks, &self.route, &self.shared, &node, slots);
-            }
-        }
-    }
-
     pub(super) fn new(route: Route, shared: Arc<Shared>) -> Self {
         Self {
             shared,
             route: Arc::new(route),
             servers: BTreeMap::new(),
+            links: 0,
             slots: Slots::default(),
             is_asking_for_slots: false,
+            has_doubts: false,
+            asked_for_slots: None,
+            turn: 0,
             lost: Vec::new(),
             lost_pings: Vec::new(),
             tasks: JoinSet::new(),
@@ -128,7 +116,7 @@ impl Driver {
 
     fn place_ping(&mut self, reply: oneshot::Sender<Result<Wall, StoreError>>) {
         let node = match self.shared.is_cluster {
-            true => self.slots.any_node(),
+            true => self.somebody(),
             false => Some(PRIMARY.to_owned()),
         };
         match node {
@@ -137,13 +125,28 @@ impl Driver {
         }
     }
 
+    /// A server of a Cluster that answers, as far as is known.
+    fn somebody(&mut self) -> Option<String> {
+        let primaries = self.slots.primaries();
+        let is_well = |node: &&String| self.servers.get(*node).is_some_and(Server::is_well);
+        if let Some(node) = primaries.iter().find(is_well) {
+            return Some(node.clone());
+        }
+        self.turn = self.turn.wrapping_add(1);
+        primaries.iter().nth(self.turn % primaries.len().max(1)).cloned()
+    }
+
     fn send_all(&mut self) {
-        if !(self.lost.is_empty() && self.lost_pings.is_empty()) {
+        self.lost.retain(|job| !job.is_forsaken());
+        let is_lost = !(self.lost.is_empty() && self.lost_pings.is_empty());
+        if is_lost || self.has_doubts && self.may_ask_for_slots() {
             self.ask_for_slots();
         }
         let servers = self.servers.iter_mut();
         for (node, server) in servers.filter(|(_, server)| server.has_work()) {
             let Some(link) = server.link.clone() else {
+                // A connection may take longer than anybody waits.
+                server.jobs.retain(|job| !job.is_forsaken());
                 if !server.is_linking {
                     server.is_linking = true;
                     let slots = self.slots.of(node);
@@ -151,7 +154,7 @@ impl Driver {
                 }
                 continue;
             };
-            let number = server.links;
+            let number = server.number;
             for reply in server.pings.drain(..) {
                 let (link, shared, of) = (link.clone(), Arc::clone(&self.shared), node.clone());
                 let finished = Finished { is_broken: true, ..Finished::default() };
@@ -174,15 +177,27 @@ impl Driver {
         }
     }
 
+    /// Whether it was not done a moment ago: as long as a server is gone, every question to it gives rise
+    /// to doubts.
+    fn may_ask_for_slots(&self) -> bool {
+        let now = self.shared.clock.now();
+        self.asked_for_slots.is_none_or(|then| now.since(then) >= BETWEEN_DOUBTS)
+    }
+
+    /// Meanwhile all goes on as it was.
     fn ask_for_slots(&mut self) {
         if self.is_asking_for_slots {
             return;
         }
         self.is_asking_for_slots = true;
-        let known: BTreeSet<String> = self.slots.nodes();
+        self.has_doubts = false;
+        self.asked_for_slots = Some(self.shared.clock.now());
+        let known = self.slots.known();
+        let well = self.servers.values().filter(|server| server.is_well());
+        let linked = well.filter_map(|server| server.link.clone()).collect();
         let route = Arc::clone(&self.route);
         spawn(&mut self.tasks, Event::Slots(Err(failed())), async move {
-            Event::Slots(route.slots(known).await)
+            Event::Slots(route.slots(linked, known).await)
         });
     }
 
@@ -204,15 +219,18 @@ impl Driver {
     fn on_finished(&mut self, node: &str, link: u64, finished: Finished) {
         let server = self.servers.entry(node.to_owned()).or_default();
         // What is said of a link that was left already is no news.
-        if link == server.links {
+        if link == server.number {
             server.late = if finished.is_late { server.late + 1 } else { 0 };
             // A machine that is gone breaks no connection.
             if finished.is_broken || server.late >= MOST_LATE {
                 (server.link, server.late) = (None, 0);
+                self.has_doubts = self.shared.is_cluster;
             }
         }
-        if finished.has_moved || (finished.is_broken && self.shared.is_cluster) {
-            self.slots = Slots { ranges: Vec::new(), ..std::mem::take(&mut self.slots) };
+        // One slot that has moved is followed, and others may have moved as well.
+        for (slot, to) in finished.moved {
+            self.slots.give(slot, &to);
+            self.has_doubts = true;
         }
         for job in finished.back {
             self.place(job);
@@ -220,21 +238,21 @@ impl Driver {
     }
 
     fn on_linked(&mut self, node: String, link: Result<Link, StoreError>) {
-        let server = self.servers.entry(node.clone()).or_default();
+        let server = self.servers.entry(node).or_default();
         server.is_linking = false;
         match link {
-            Ok(link) => (server.link, server.links) = (Some(link), server.links + 1),
+            Ok(link) => {
+                self.links += 1;
+                (server.link, server.number, server.late) = (Some(link), self.links, 0);
+            }
             Err(error) => {
+                // Whoever is not there may have been replaced.
+                self.has_doubts |= self.shared.is_cluster && server.has_work();
                 for job in server.jobs.drain(..) {
                     job.answer(Err(error.clone()));
                 }
                 for reply in server.pings.drain(..) {
                     let _ = reply.send(Err(error.clone()));
-                }
-                // Whoever is not there may have been replaced.
-                if self.shared.is_cluster {
-                    self.servers.remove(&node);
-                    self.slots = Slots { ranges: Vec::new(), ..std::mem::take(&mut self.slots) };
                 }
             }
         }
@@ -246,6 +264,7 @@ impl Driver {
         match slots {
             Ok(slots) => {
                 self.slots = slots;
+                self.drop_idle();
                 self.meet_all();
                 for job in jobs {
                     // A slot that nobody has would be asked for again and again.
@@ -267,81 +286,32 @@ impl Driver {
             }
         }
     }
-}
 
-/// Connects to a server that has these slots, in a task.
-fn begin_link(
-    tasks: &mut JoinSet<Event>,
-    route: &Arc<Route>,
-    shared: &Arc<Shared>,
-    node: &str,
-    slots: Vec<u16>,
-) {
-    let (route, shared, node) = (Arc::clone(route), Arc::clone(shared), node.to_owned());
-    let otherwise = Event::Linked { node: node.clone(), link: Err(failed()) };
-    spawn(tasks, otherwise, async move {
-        let link = match route.link(&node).await {
-            Ok(link) => restart::look(&link, &node, slots, &shared).await.map(|()| link),
-            Err(error) => Err(error),
-        };
-        Event::Linked { node, link }
-    });
-}
-
-/// Begins a task that always says how it ended: something is waited for until it does. If it panics,
-/// it says `otherwise`.
-fn spawn(
-    tasks: &mut JoinSet<Event>,
-    otherwise: Event,
-    work: impl Future<Output = Event> + Send + 'static,
-) {
-    tasks.spawn(async move {
-        let (mut work, mut otherwise) = (std::pin::pin!(work), Some(otherwise));
-        // Of what has panicked nothing is used any more.
-        let poll = |context: &mut Context<'_>| {
-            let poll = AssertUnwindSafe(|| work.as_mut().poll(context));
-            match catch_unwind(poll) {
-                Ok(poll) => poll,
-                Err(_) => otherwise.take().map_or(Poll::Pending, Poll::Ready),
+    /// Connects to all primaries, also those that nobody has asked yet: who is known can be known to have
+    /// lost its memory.
+    fn meet_all(&mut self) {
+        for node in self.slots.primaries() {
+            let server = self.servers.entry(node.clone()).or_default();
+            if server.link.is_none() && !server.is_linking {
+                server.is_linking = true;
+                let slots = self.slots.of(&node);
+                begin_link(&mut self.tasks, &self.route, &self.shared, &node, slots);
             }
-        };
-        std::future::poll_fn(poll).await
-    });
-}
-
-/// Asks what time it is.
-async fn ping(
-    link: Link,
-    reply: oneshot::Sender<Result<Wall, StoreError>>,
-    shared: Arc<Shared>,
-) -> Finished {
-    let mut time = redis::pipe();
-    time.cmd("TIME");
-    let sent = link.send(&time, 1).await;
-    let finished = sent.as_ref().err().map(Finished::of_failure).unwrap_or_default();
-    let answer = sent.and_then(|replies| {
-        let nonsense = || StoreError::Refused { reason: format!("TIME is {replies:?}") };
-        let parts = match replies.first() {
-            Some(Value::Array(parts)) => parts,
-            Some(Value::ServerError(error)) => return Err(failure::of_reply(error, "")),
-            _ => return Err(nonsense()),
-        };
-        let part = |at: usize| parts.get(at).and_then(answer::whole).ok_or_else(nonsense);
-        Ok(answer::wall(part(0)?.saturating_mul(1_000_000).saturating_add(part(1)?)))
-    });
-    if let Ok(now) = answer {
-        shared.learn_time(now);
+        }
     }
-    let _ = reply.send(answer);
-    finished
-}
 
-fn failed() -> StoreError {
-    StoreError::Refused { reason: "a task of the store's client has failed".into() }
+    /// Servers that have no slots any more and nothing to do are forgotten.
+    fn drop_idle(&mut self) {
+        let primaries = self.slots.primaries();
+        self.servers.retain(|node, server| primaries.contains(node) || !server.is_idle());
+    }
 }
 
 /// After so many batches or pings in a row that were not answered in time, another connection is tried.
 const MOST_LATE: usize = 3;
+
+/// The time between two questions about slots that nobody waits for.
+const BETWEEN_DOUBTS: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {

@@ -66,6 +66,8 @@ mod route;
 mod script;
 mod server;
 mod shared;
+mod slots;
+mod task;
 mod visit;
 
 pub use config::RedisConfig;

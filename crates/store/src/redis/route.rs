@@ -1,15 +1,19 @@
 //! The way to a server: straight, through a Sentinel who knows it, or by the slots of a Cluster.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use redis::{ConnectionInfo, Value};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::error::StoreError;
 use crate::redis::address::{self, Address};
-use crate::redis::answer::{text, whole};
+use crate::redis::answer::text;
 use crate::redis::config::RedisConfig;
 use crate::redis::failure;
 use crate::redis::link::Link;
+use crate::redis::slots::Slots;
 
 /// What the one server is called where there is but one.
 pub(super) const PRIMARY: &str = "primary";
@@ -38,38 +42,58 @@ impl Route {
         }
     }
 
-    /// Where slots lie, by the first who knows: those that were given, and those that were found.
-    pub(super) async fn slots(&self, known: BTreeSet<String>) -> Result<Slots, StoreError> {
+    /// Where slots lie, by the first who knows: servers that are linked already, those that were given, and
+    /// those that were found. Some are asked at a time, and who takes long is not waited for by the next.
+    pub(super) async fn slots(
+        self: Arc<Self>,
+        linked: Vec<Link>,
+        known: BTreeSet<String>,
+    ) -> Result<Slots, StoreError> {
         let Address::Cluster { seeds } = &self.address else { return Ok(Slots::default()) };
-        let mut infos = seeds.clone();
-        for node in &known {
-            infos.extend(seeds.first().and_then(|seed| beside(seed, node)));
-        }
+        let is_linked = |info: &ConnectionInfo| {
+            let address = info.addr().to_string();
+            linked.iter().any(|link| link.address == address)
+        };
+        let found = known.iter().filter_map(|node| beside(seeds.first()?, node));
+        let others = seeds.iter().cloned().chain(found).filter(|info| !is_linked(info));
+        let mut ways: VecDeque<_> = others.map(Way::To).collect();
+        linked.iter().rev().for_each(|link| ways.push_front(Way::Over(link.clone())));
         let mut last = StoreError::ClusterDown { reason: "no host was named".into() };
-        for info in infos {
-            match self.slots_by(&info).await {
-                Ok(mut slots) if !slots.ranges.is_empty() => {
-                    slots.known.extend(known);
-                    return Ok(slots);
-                }
-                Ok(_) => {
-                    let reason = format!("{} knows of no slots", info.addr());
-                    last = StoreError::ClusterDown { reason };
-                }
-                Err(error) => last = error,
+        let mut asked = JoinSet::new();
+        loop {
+            for way in ways.drain(..ways.len().min(ASKED_AT_A_TIME)) {
+                asked.spawn(Arc::clone(&self).slots_by(way));
+            }
+            let patience = match ways.is_empty() {
+                true => self.config.connect_timeout + self.config.timeout,
+                false => self.config.timeout,
+            };
+            match timeout(patience, first_who_knows(&mut asked, &mut last)).await {
+                Ok(Some(slots)) => return Ok(slots),
+                _ if ways.is_empty() => return Err(last),
+                _ => {}
             }
         }
-        Err(last)
     }
 
-    async fn slots_by(&self, info: &ConnectionInfo) -> Result<Slots, StoreError> {
-        let link = Link::to_anybody(info.clone(), &self.config).await?;
+    async fn slots_by(self: Arc<Self>, way: Way) -> Result<Slots, StoreError> {
+        let link = match way {
+            Way::Over(link) => link,
+            Way::To(info) => Link::to_anybody(info, &self.config).await?,
+        };
         let mut ask = redis::pipe();
         ask.cmd("CLUSTER").arg("SLOTS");
         let replies = link.send(&ask, 1).await?;
         match replies.first() {
             Some(Value::ServerError(error)) => Err(failure::of_reply(error, "")),
-            Some(Value::Array(ranges)) => Ok(Slots::read(ranges, address::host(info))),
+            Some(Value::Array(ranges)) => {
+                let slots = Slots::read(ranges, host_of(&link.address));
+                let reason = || format!("{} knows of no slots", link.address);
+                match slots.is_empty() {
+                    true => Err(StoreError::ClusterDown { reason: reason() }),
+                    false => Ok(slots),
+                }
+            }
             other => Err(StoreError::Refused { reason: format!("CLUSTER SLOTS is {other:?}") }),
         }
     }
@@ -102,64 +126,30 @@ impl Route {
     }
 }
 
-/// Which server has which slots.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Slots {
-    /// First and last slot, and the address.
-    pub(super) ranges: Vec<(u16, u16, String)>,
-    /// All servers that were ever heard of, replicas too: one of them will know more.
-    pub(super) known: BTreeSet<String>,
+/// How somebody is asked.
+enum Way {
+    Over(Link),
+    To(ConnectionInfo),
 }
 
-impl Slots {
-    pub(super) fn node_of(&self, slot: u16) -> Option<String> {
-        let range = self.ranges.iter().find(|(from, to, _)| (*from..=*to).contains(&slot));
-        range.map(|(_, _, node)| node.clone())
-    }
-
-    /// The slots of a server.
-    pub(super) fn of(&self, node: &str) -> Vec<u16> {
-        let ranges = self.ranges.iter().filter(|(_, _, of)| of == node);
-        ranges.flat_map(|(from, to, _)| *from..=*to).collect()
-    }
-
-    /// All servers that have slots.
-    pub(super) fn primaries(&self) -> BTreeSet<String> {
-        self.ranges.iter().map(|(_, _, node)| node.clone()).collect()
-    }
-
-    pub(super) fn any_node(&self) -> Option<String> {
-        self.ranges.first().map(|(_, _, node)| node.clone())
-    }
-
-    pub(super) fn nodes(&self) -> BTreeSet<String> {
-        self.known.clone()
-    }
-
-    fn read(ranges: &[Value], asked: &str) -> Self {
-        let mut slots = Self::default();
-        for range in ranges {
-            let Value::Array(parts) = range else { continue };
-            let [from, to, servers @ ..] = &parts[..] else { continue };
-            let (Some(from), Some(to)) = (whole(from), whole(to)) else { continue };
-            let addresses: Vec<_> =
-                servers.iter().filter_map(|server| address_of(server, asked)).collect();
-            slots.known.extend(addresses.iter().take(MOST_REPLICAS).cloned());
-            let ends = (u16::try_from(from), u16::try_from(to));
-            if let (Some(first), (Ok(from), Ok(to))) = (addresses.into_iter().next(), ends) {
-                slots.ranges.push((from, to, first));
-            }
+/// `None` if nobody of them does.
+async fn first_who_knows(
+    asked: &mut JoinSet<Result<Slots, StoreError>>,
+    last: &mut StoreError,
+) -> Option<Slots> {
+    while let Some(said) = asked.join_next().await {
+        match said {
+            Ok(Ok(slots)) => return Some(slots),
+            Ok(Err(error)) => *last = error,
+            Err(_) => {}
         }
-        slots
     }
+    None
 }
 
-/// A server that does not know its own name is where it was asked.
-fn address_of(server: &Value, asked: &str) -> Option<String> {
-    let Value::Array(parts) = server else { return None };
-    let (host, port) = (text(parts.first()?), whole(parts.get(1)?)?);
-    let host = if host.is_empty() || host == "?" { asked.to_owned() } else { host };
-    Some(format!("{host}:{port}"))
+/// The host of an address.
+pub(super) fn host_of(address: &str) -> &str {
+    address.rsplit_once(':').map_or(address, |(host, _)| host)
 }
 
 /// The same way to another host and port.
@@ -169,5 +159,5 @@ pub(super) fn beside(seed: &ConnectionInfo, node: &str) -> Option<ConnectionInfo
     Some(address::at(seed, host, port.parse().ok()?))
 }
 
-/// Replicas of one range that are remembered.
-const MOST_REPLICAS: usize = 16;
+/// Servers that are asked at once where slots lie. One of them may be silent, and two seldom are.
+const ASKED_AT_A_TIME: usize = 3;

@@ -11,8 +11,8 @@ use crate::redis::link::Link;
 #[derive(Default)]
 pub(super) struct Server {
     pub(super) link: Option<Link>,
-    /// How many links there were, with this one.
-    pub(super) links: u64,
+    /// Which of all links it is.
+    pub(super) number: u64,
     pub(super) is_linking: bool,
     /// Batches that are not answered yet, and the questions in them.
     pub(super) under_way: usize,
@@ -45,6 +45,15 @@ impl Server {
         let jobs = std::mem::replace(&mut self.jobs, rest);
         (self.under_way, self.asked) = (self.under_way + 1, self.asked + jobs.len());
         Some(jobs)
+    }
+
+    /// Whether it has answered what it was asked.
+    pub(super) const fn is_well(&self) -> bool {
+        self.link.is_some() && self.late == 0
+    }
+
+    pub(super) const fn is_idle(&self) -> bool {
+        !self.has_work() && !self.is_linking && self.under_way == 0
     }
 
     pub(super) const fn has_work(&self) -> bool {

@@ -1,7 +1,13 @@
-//! A primary of a Cluster that is started again, and those who have not asked about all of its slots.
+//! One primary of a Cluster in trouble: started again, or silent. What is that to others?
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tollgate_store::{RedisConfig, Store as _};
 
 use crate::process::{Kind, Redis, start_cluster, until};
-use crate::view::View;
+use crate::view::{View, pause};
 
 /// So many keys that lie with a primary, each in a slot of its own.
 fn keys_of(primary: usize, servers: &[Redis], count: usize) -> Vec<String> {
@@ -26,8 +32,9 @@ async fn a_shard_that_starts_empty_grants_no_burst_in_slots_that_nobody_has_seen
     assert_eq!(quiet.spend(&budget, &others[0]).await, Ok(true));
     until("both are there", || {
         let clients = servers[0].cli(&["CLIENT", "LIST"]);
-        let is_ready = |word: &str| clients.contains(&format!(" cmd={word} "));
-        (is_ready("evalsha") && is_ready("script|load")).then_some(())
+        let last = [" cmd=evalsha ", " cmd=script|load ", " cmd=cluster|slots "];
+        let is_ready = |client: &&str| last.iter().any(|last| client.contains(last));
+        (clients.lines().filter(is_ready).count() >= 2).then_some(())
     });
     servers[0].restart_empty();
     assert_eq!(quiet.left_at_last(&budget, &keys[1]).await, 0, "whoever is first knows");
@@ -50,4 +57,52 @@ async fn a_shard_that_starts_with_its_data_has_all_budget_in_slots_that_nobody_h
     servers[0].restart_empty();
     assert_eq!(view.left_at_last(&budget, &keys[1]).await, 20, "there was nothing to lose");
     assert_eq!(view.left_at_last(&budget, &keys[0]).await, 0, "the last moments may be lost");
+}
+
+/// The first seed, too: it is asked about the way when nobody else is known.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_stands_still_holds_up_nobody_else() {
+    let servers = start_cluster(Kind::Redis);
+    // Or else all of them refuse as long as one is missing.
+    for server in &servers {
+        let set = ["CONFIG", "SET", "cluster-require-full-coverage", "no"];
+        assert_eq!(server.cli(&set), "OK");
+    }
+    let seeds = format!("redis+cluster://127.0.0.1:{}", servers[0].port);
+    // Less than a connection may take, and more than a busy machine needs.
+    let timeout = Duration::from_millis(700);
+    let config = RedisConfig { timeout, ..RedisConfig::default() };
+    let view = Arc::new(View::with(&format!("{seeds},127.0.0.1:{}", servers[1].port), config));
+    let budget = view.bucket("100k/day");
+    let (victims, others) = (keys_of(0, &servers, 3), keys_of(1, &servers, 3));
+    for key in victims.iter().chain(&others) {
+        view.left_at_last(&budget, key).await;
+    }
+    servers[0].signal("STOP");
+    let is_over = Arc::new(AtomicBool::new(false));
+    // Several ask about what is silent, until somebody else has it.
+    let callers = victims.into_iter().map(|key| {
+        let (view, is_over) = (Arc::clone(&view), Arc::clone(&is_over));
+        tokio::spawn(async move {
+            let budget = view.bucket("100k/day");
+            while view.left(&budget, &key).await.is_err() {
+                pause().await;
+            }
+            is_over.store(true, Ordering::Relaxed);
+        })
+    });
+    let callers: Vec<_> = callers.collect();
+    let mut unanswered = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        for key in &others {
+            let answer = view.spend(&budget, key).await;
+            assert_eq!(answer, Ok(true), "{key} has nothing to do with it");
+        }
+        unanswered += u32::from(view.store.ping().await.is_err());
+        pause().await;
+    }
+    assert!(unanswered <= 3, "pings go to those who answer: {unanswered} did not");
+    for caller in callers {
+        caller.await.unwrap();
+    }
 }
