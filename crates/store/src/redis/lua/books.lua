@@ -100,7 +100,7 @@ local function read_text(key, budget)
     local line = try('GET', key)
     if type(line) ~= 'string' then return nil end
     local name, epoch, rest = string.match(line, '^(%a+) (%d+) (.*)$')
-    if name ~= budget.name then return nil, 'another text' end
+    if not name or name ~= budget.name then return nil, 'another text' end
     local numbers, at = budget.of_text(rest)
     if not numbers or not is_number_list({ epoch, at or 0, unpack(numbers) }, 1) then
         return nil, NO_NUMBER
