@@ -51,7 +51,7 @@ function sliding.settle(account, ask)
     if account.lost then
         local s, ns = split(account.lost)
         if not before(s, ns, begin_s, begin_ns) then
-            account.this = limit
+            account.last, account.this = 0, limit
         else
             s, ns = add(s, ns, length_s, length_ns, BILLION)
             if not before(s, ns, begin_s, begin_ns) then account.last = rounded(limit) end
