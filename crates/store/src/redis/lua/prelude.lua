@@ -20,13 +20,14 @@ local NOW = clock[1] * MILLION + clock[2]
 -- The memory. A server that was started again, or took over from another, or was emptied, may have
 -- forgotten what was spent. Its process has another name then than the one that left the mark. The
 -- mark says since when this memory lasts, and what is known of the one before: nothing was there
--- (lost is 0), some of it was kept, or all of it is gone.
+-- (lost is 0), all of it is gone (kept is 0), or it was kept but for its last moments. What is kept goes
+-- back to the time at which everything was lost before, or to the beginning (1).
 --
 -- Who asks tells when everything was lost, as far as they know: `now` if they have seen a mark where
 -- there is none, a moment if the process has lost others, 0 if they know of nothing.
 --
 -- The mark is a text, so that it comes with all others.
-local MARK = '^process (%S+) epoch (%d+) lost (%d+) kept ([01])$'
+local MARK = '^process (%S+) epoch (%d+) lost (%d+) kept (%d+)$'
 local process, known_loss = ARGV[1], ARGV[2]
 
 -- What is asked of whom: the same of every key, all of which are different (all); the same of every
@@ -49,22 +50,26 @@ do
         end
     end
     if of == process then
-        EPOCH, LOST, KEPT = tonumber(EPOCH_TEXT), tonumber(LOST_TEXT), kept == '1'
+        EPOCH, LOST, KEPT = tonumber(EPOCH_TEXT), tonumber(LOST_TEXT), tonumber(kept)
     else
-        KEPT = of and true or false
-        LOST = (KEPT or known_loss == 'now') and NOW or tonumber(known_loss)
+        KEPT = 0
+        if of then
+            local lost, since = tonumber(LOST_TEXT), tonumber(kept)
+            KEPT = lost == 0 and 1 or (since == 0 and lost or since)
+        end
+        LOST = (of or known_loss == 'now') and NOW or tonumber(known_loss)
         -- Another one even if the clock stands still, or runs backwards.
         EPOCH = max(NOW, (tonumber(EPOCH_TEXT) or 0) + 1)
         EPOCH_TEXT, LOST_TEXT = format('%d', EPOCH), format('%d', LOST)
         call('SET', KEYS[1], format('process %s epoch %s lost %s kept %d', process, EPOCH_TEXT,
-            LOST_TEXT, KEPT and 1 or 0))
+            LOST_TEXT, KEPT))
     end
 end
 
 -- All answers are one text, a line for each. First stand the time, the memory, and when all before
 -- it was lost.
 local ANSWERS =
-    { clock[1] .. ' ' .. clock[2] .. ' ' .. EPOCH_TEXT .. ' ' .. (KEPT and '0' or LOST_TEXT) }
+    { clock[1] .. ' ' .. clock[2] .. ' ' .. EPOCH_TEXT .. ' ' .. (KEPT > 0 and '0' or LOST_TEXT) }
 
 -- The time that a key is kept after it was last written, what its limit reads like, and the terms of
 -- lending.

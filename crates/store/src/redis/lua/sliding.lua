@@ -31,8 +31,8 @@ local function weigh(account)
 end
 
 -- As with a fixed window.
-function sliding.open(account, lost)
-    account.lost = (lost > 0 and (is_short or not KEPT)) and lost or nil
+function sliding.open(account, lost, former)
+    account.lost = window_loss(is_short, lost, former)
 end
 
 function sliding.settle(account, ask)

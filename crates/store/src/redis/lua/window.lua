@@ -15,10 +15,9 @@ function window.read(ask)
         number(), number(), number(), number(), number(), number()
 end
 
--- A short window that was forgotten is taken for spent. So is a long one of which nothing at all is
--- known; if only the last moments are missing, it goes on with what was kept.
-function window.open(account, lost)
-    account.lost = (lost > 0 and (is_short or not KEPT)) and lost or nil
+-- A window that was lost is taken for spent.
+function window.open(account, lost, former)
+    account.lost = window_loss(is_short, lost, former)
 end
 
 function window.settle(account, ask)
