@@ -1,0 +1,182 @@
+//! What becomes of the memory of both worlds, and of single keys.
+
+use super::model::{Memory, Model};
+use super::server::said;
+use super::world::{Key, World};
+use crate::redis::form::Loss;
+
+/// What becomes of a memory, or of one key.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fate {
+    /// Another process goes on with all that this one knows.
+    Kept,
+    /// A replica hears of nothing from now on.
+    Deaf,
+    /// And takes over, with what it knows.
+    Stale,
+    /// Everything is gone, also the mark; the process is another, or the same that was emptied.
+    Gone { is_emptied: bool, known: Known },
+    /// Only the mark is.
+    Unmarked,
+    /// Somebody else writes something of this kind under a key.
+    Taken { key: usize, kind: u8 },
+    /// A key is gone that is somebody else's.
+    Freed,
+}
+
+/// What whoever asks first knows of a loss.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Known {
+    Nothing,
+    Now,
+    /// It was so many microseconds ago.
+    Ago(u64),
+}
+
+/// What a mark of the memory has to say.
+#[derive(Clone)]
+pub(super) struct Mark {
+    pub(super) process: String,
+    pub(super) epoch: u64,
+    pub(super) memory: Memory,
+}
+
+/// What a server knows that hears of nothing any more: the keys and the mark, as they were, and what
+/// stood there.
+pub(super) struct Replica {
+    keys: Vec<Key>,
+    mark: Option<Mark>,
+    dumps: Vec<(String, Option<Vec<u8>>)>,
+}
+
+impl World {
+    /// Something happens. What it means for keys is found out by whoever asks next.
+    pub(super) fn suffer(&mut self, fate: Fate) {
+        match fate {
+            Fate::Kept => self.change_process(),
+            Fate::Deaf => self.replica = Some(self.replicate()),
+            Fate::Stale => {
+                if let Some(replica) = self.replica.take() {
+                    self.restore(replica);
+                }
+                self.change_process();
+            }
+            Fate::Gone { is_emptied, known } => {
+                for name in self.names() {
+                    said::<()>(redis::cmd("DEL").arg(name));
+                }
+                if !is_emptied {
+                    self.change_process();
+                }
+                (self.written, self.replica) = (None, None);
+                self.loss = match known {
+                    Known::Nothing => Loss::Unknown,
+                    Known::Now => Loss::Now,
+                    Known::Ago(micros) => Loss::At(self.now - micros),
+                };
+                for index in 0..self.keys.len() {
+                    self.keys[index].model = Some(self.unknown(&self.keys[index].key));
+                }
+            }
+            Fate::Unmarked => {
+                said::<()>(redis::cmd("DEL").arg(&self.mark));
+                (self.written, self.replica, self.loss) = (None, None, Loss::Now);
+            }
+            Fate::Taken { key, kind } => self.take(key, kind),
+            Fate::Freed => {
+                for index in 0..self.keys.len() {
+                    if self.keys[index].model.is_none() {
+                        said::<()>(redis::cmd("DEL").arg(&self.keys[index].name));
+                        self.keys[index].model = Some(self.unknown(&self.keys[index].key));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the next script finds out: whether the memory is another than that of the mark, and since
+    /// when. See the table in the documentation of the store.
+    pub(super) fn remember(&mut self) {
+        let number = self.epochs.len() as u64;
+        let now = self.tick();
+        let (memory, epoch) = match &self.written {
+            Some(mark) if mark.process == self.process => return,
+            Some(Mark { memory, epoch, .. }) => {
+                let memory = Memory { number, lost: Some(now), everything: memory.everything };
+                for key in &mut self.keys {
+                    key.model = key.model.take().map(|model| model.taken_over(memory, now));
+                }
+                (memory, self.now.max(epoch + 1))
+            }
+            None => {
+                let lost = match self.loss {
+                    Loss::Unknown => None,
+                    Loss::Now => Some(now),
+                    Loss::At(micros) => self.tick_of(micros),
+                };
+                (Memory { number, lost, everything: lost }, self.now)
+            }
+        };
+        self.memory = memory;
+        self.epochs.push(epoch);
+        if self.written.is_none() {
+            for index in 0..self.keys.len() {
+                let unknown = self.unknown(&self.keys[index].key);
+                let model = &mut self.keys[index].model;
+                *model = model.take().map(|_: Model| unknown);
+            }
+        }
+        self.written = Some(Mark { process: self.process.clone(), epoch, memory });
+    }
+
+    fn change_process(&mut self) {
+        self.process = format!("p{}", self.epochs.len());
+    }
+
+    fn names(&self) -> Vec<String> {
+        let keys = self.keys.iter().map(|key| key.name.clone());
+        keys.chain([self.mark.clone()]).collect()
+    }
+
+    fn replicate(&self) -> Replica {
+        let dump = |name: String| {
+            let dump = said(redis::cmd("DUMP").arg(&name));
+            (name, dump)
+        };
+        let dumps = self.names().into_iter().map(dump).collect();
+        Replica { keys: self.keys.clone(), mark: self.written.clone(), dumps }
+    }
+
+    fn restore(&mut self, replica: Replica) {
+        for (name, dump) in replica.dumps {
+            match dump {
+                Some(dump) => {
+                    let mut restore = redis::cmd("RESTORE");
+                    said::<()>(restore.arg(name).arg(0).arg(dump).arg("REPLACE"));
+                }
+                None => said::<()>(redis::cmd("DEL").arg(name)),
+            }
+        }
+        (self.keys, self.written) = (replica.keys, replica.mark);
+    }
+
+    /// Other types, and texts that begin as ours do.
+    fn take(&mut self, key: usize, kind: u8) {
+        let key = &mut self.keys[key];
+        said::<()>(redis::cmd("DEL").arg(&key.name));
+        let mut put =
+            redis::cmd(["SET", "SADD", "HSET", "SET", "SET", "ZADD"][usize::from(kind) % 6]);
+        put.arg(&key.name);
+        let epoch = self.epochs.last().copied().unwrap_or(0);
+        match kind % 6 {
+            0 => put.arg("somebody else's"),
+            1 => put.arg("somebody"),
+            2 => put.arg("somebody").arg("else"),
+            3 => put.arg(format!("bucket {epoch} short")),
+            4 => put.arg(format!("window {epoch} 1 2 and so on")),
+            _ => put.arg(1).arg("somebody"),
+        };
+        said::<()>(&put);
+        key.model = None;
+    }
+}

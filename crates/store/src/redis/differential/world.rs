@@ -1,0 +1,283 @@
+//! Some keys of one budget in both worlds: in Redis, and in the core.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tollgate_core::lease::{Carried, Exchange, Grant, LeaseId};
+use tollgate_core::{Phase, Tick};
+
+use super::memory::{Mark, Replica};
+use super::model::{Memory, Model};
+use super::server::{hash, said, said_at};
+use crate::ask::Ask;
+use crate::budget::Budget;
+use crate::error::StoreError;
+use crate::redis::answer::{self, Answer, Answers, Line, Reply};
+use crate::redis::form::{Form, Loss};
+
+pub(super) struct World {
+    pub(super) budget: Arc<Budget>,
+    form: Arc<Form>,
+    /// Microseconds since 1970.
+    pub(super) now: u64,
+    pub(super) keys: Vec<Key>,
+    pub(super) memory: Memory,
+    /// The name of the server's process.
+    pub(super) process: String,
+    /// What is known of a loss by whoever asks.
+    pub(super) loss: Loss,
+    pub(super) mark: String,
+    /// What the mark says, if there is one.
+    pub(super) written: Option<Mark>,
+    /// What Redis calls memories. The model counts them.
+    pub(super) epochs: Vec<u64>,
+    pub(super) replica: Option<Replica>,
+}
+
+/// One key, in both worlds.
+#[derive(Clone)]
+pub(super) struct Key {
+    pub(super) key: String,
+    /// What it is called in Redis.
+    pub(super) name: String,
+    /// `None` if somebody else has put something there.
+    pub(super) model: Option<Model>,
+}
+
+/// A question about one of the keys.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Question {
+    pub(super) key: usize,
+    pub(super) what: What,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    Exchange(Exchange, Option<Carried>),
+    Forget,
+}
+
+impl World {
+    /// Both worlds know nothing of the keys, or have lost their memory so many microseconds ago.
+    pub(super) fn new(budget: Budget, keys: usize, now: u64, lost: Option<u64>) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let budget = Arc::new(budget);
+        let form = budget.form().unwrap().unwrap();
+        let lost_at = lost.map_or(0, |ago| now - ago);
+        let lost = lost.and_then(|ago| budget.tick_at(answer::wall(now - ago)));
+        let memory = Memory { number: 0, lost, everything: lost };
+        let epoch = now - 7;
+        let (process, mark) = ("p0".to_owned(), format!("mark:{number}"));
+        let text = format!("process {process} epoch {epoch} lost {lost_at} kept 0");
+        said::<()>(redis::cmd("SET").arg(&mark).arg(text));
+        let written = Some(Mark { process: process.clone(), epoch, memory });
+        let epochs = vec![epoch];
+        let mut world = Self {
+            budget,
+            form,
+            now,
+            keys: Vec::new(),
+            memory,
+            process,
+            loss: Loss::Unknown,
+            mark,
+            written,
+            epochs,
+            replica: None,
+        };
+        for index in 0..keys {
+            let key = format!("key{number}.{index}");
+            let name = world.form.names.key(key.as_bytes()).text;
+            let model = Some(world.unknown(&key));
+            world.keys.push(Key { key, name, model });
+        }
+        world
+    }
+
+    pub(super) fn tick(&self) -> Tick {
+        self.tick_of(self.now).unwrap()
+    }
+
+    pub(super) fn tick_of(&self, micros: u64) -> Option<Tick> {
+        self.budget.tick_at(answer::wall(micros))
+    }
+
+    /// What a question costs that can be answered quickly; `None` of others.
+    pub(super) fn plain_cost(&self, question: &Question) -> Option<u64> {
+        let What::Exchange(exchange, _) = question.what else { return None };
+        let ask = self.ask_of(question, |lease| lease);
+        self.form.is_plain(&ask).then_some(exchange.cost)
+    }
+
+    /// Whether two such questions that cost the same are the same, whatever their keys.
+    pub(super) fn is_same_for_all(&self) -> bool {
+        self.form.is_same_for_all_keys()
+    }
+
+    fn phase(&self, key: &str) -> Phase {
+        Ask::new(Arc::clone(&self.budget), key, Exchange::once(0)).phase()
+    }
+
+    /// The model of a key that is not there.
+    pub(super) fn unknown(&self, key: &str) -> Model {
+        Model::unknown(&self.budget, self.phase(key), self.memory, self.tick())
+    }
+
+    /// Asks both, and compares what they say. `None` where it is an error, in both worlds.
+    pub(super) fn ask(
+        &mut self,
+        questions: &[Question],
+        word: &str,
+        skew: i64,
+    ) -> Vec<Option<Grant>> {
+        self.remember();
+        let count = |key| questions.iter().filter(|one| one.key == key).count();
+        let known: Vec<_> = questions.iter().map(|one| self.is_known(one.key)).collect();
+        let asks: Vec<_> = questions.iter().map(|one| self.ask_of(one, |lease| lease)).collect();
+        let foreign: Vec<_> = self.keys.iter().map(|key| self.foreign(key)).collect();
+        let replies = self.in_redis(questions, word, skew);
+        let mut grants = Vec::new();
+        for (index, (redis, escrow)) in replies.into_iter().enumerate() {
+            let (question, ask) = (questions[index], &asks[index]);
+            let what = format!("{} at {}, {word}: {question:?}", self.budget, self.now);
+            let tick = self.tick();
+            let key = &mut self.keys[question.key];
+            let Some(model) = &mut key.model else {
+                let is_refused = matches!(
+                    &redis,
+                    Err(StoreError::WrongType { .. } | StoreError::Garbled { .. })
+                );
+                assert!(is_refused, "{redis:?} of somebody else's: {what}");
+                grants.push(None);
+                continue;
+            };
+            let redis = redis.map(|reply| self.epochs.here(reply));
+            let (exchange, carried) = match question.what {
+                What::Exchange(exchange, carried) => (exchange, carried),
+                What::Forget => {
+                    *model = Model::whole(&self.budget, ask.phase(), self.memory, tick);
+                    let is_known = known[index] && count(question.key) == 1;
+                    let is_said = redis == Ok(Reply::Forgotten(is_known));
+                    assert!(is_said || count(question.key) > 1, "{redis:?}: {what}");
+                    grants.push(None);
+                    continue;
+                }
+            };
+            let (core, lent) = model.answer(ask, tick, known[index]);
+            assert_eq!(redis, core.clone().map(Reply::Grant), "{what}");
+            if model.is_account() && exchange.sequence == 0 {
+                assert_eq!(escrow, lent, "{what}");
+            }
+            let is_first = count(question.key) == 1 && !known[index];
+            if is_first && carried.is_some() && exchange.is_look() {
+                assert!(!self.is_known(question.key), "it left something: {what}");
+            }
+            grants.push(core.ok());
+        }
+        for (key, before) in self.keys.iter().zip(foreign) {
+            assert!(before.is_none() || before == self.foreign(key), "{} is touched", key.name);
+        }
+        grants
+    }
+
+    fn ask_of(&self, question: &Question, there: impl Fn(LeaseId) -> LeaseId) -> Ask {
+        let key = &self.keys[question.key].key;
+        let (exchange, carried) = match question.what {
+            What::Exchange(exchange, carried) => (exchange, carried),
+            What::Forget => (Exchange::once(0), None),
+        };
+        let exchange = Exchange { lease: exchange.lease.map(there), ..exchange };
+        let ask = Ask::new(Arc::clone(&self.budget), key, exchange);
+        carried.into_iter().fold(ask, Ask::carrying)
+    }
+
+    /// What Redis says to each question, and what is lent afterwards.
+    fn in_redis(
+        &self,
+        questions: &[Question],
+        word: &str,
+        skew: i64,
+    ) -> Vec<(Result<Reply, StoreError>, u64)> {
+        let there = |lease: LeaseId| LeaseId { epoch: self.epochs[lease.epoch as usize], ..lease };
+        let mut around = answer::wall(self.now.saturating_add_signed(skew));
+        let mut replies: Vec<_> = questions.iter().map(|_| None).collect();
+        while replies.contains(&None) {
+            // Those that named another window are asked again.
+            let left: Vec<_> =
+                (0..questions.len()).filter(|index| replies[*index].is_none()).collect();
+            let asks: Vec<_> =
+                left.iter().map(|index| self.ask_of(&questions[*index], there)).collect();
+            let mut command = redis::cmd("EVALSHA");
+            command.arg(hash(self.form.algorithm)).arg(left.len() + 1).arg(&self.mark);
+            for index in &left {
+                command.arg(&self.keys[questions[*index].key].name);
+            }
+            self.form.write_head(&mut command, &self.process, self.loss, word);
+            let is_one = word == "all" || word == "same";
+            let written = if is_one { 1 } else { left.len() };
+            for (index, ask) in left.iter().zip(&asks).take(written) {
+                match questions[*index].what {
+                    What::Exchange(..) => self.form.write_ask(&mut command, ask, around),
+                    What::Forget => self.form.write_forget(&mut command, ask, around),
+                }
+            }
+            let reply = said_at(self.now, &command);
+            let answers = Answers::read(&reply, left.len())
+                .unwrap_or_else(|| panic!("{word} of {left:?}: {reply:?}"));
+            self.check_head(&answers);
+            for ((index, ask), line) in left.iter().zip(&asks).zip(answers.each()) {
+                match answer::read(line, &answers, ask, "name") {
+                    Answer::Said(said) => replies[*index] = Some((said, escrow_in(line))),
+                    Answer::OtherWindow => {
+                        assert_ne!(around, answer::wall(self.now), "it is the right one");
+                    }
+                }
+            }
+            around = answer::wall(self.now);
+        }
+        replies.into_iter().flatten().collect()
+    }
+
+    /// The first line of all answers.
+    fn check_head(&self, answers: &Answers<'_>) {
+        let unix = |tick: Tick| self.budget.unix_nanos(tick) / 1_000;
+        // What others have lost is not said again by whoever took over.
+        let is_all = self.memory.lost == self.memory.everything;
+        let lost = self.memory.everything.filter(|_| is_all).map_or(0, unix);
+        let epoch = self.epochs[self.memory.number as usize];
+        let head = (answers.now, answers.epoch, answers.lost);
+        assert_eq!(head, (answer::wall(self.now), epoch, lost));
+    }
+
+    /// Whether there is anything under a key.
+    fn is_known(&self, key: usize) -> bool {
+        said(redis::cmd("EXISTS").arg(&self.keys[key].name))
+    }
+
+    /// What stands under a key that is somebody else's.
+    fn foreign(&self, key: &Key) -> Option<Option<Vec<u8>>> {
+        key.model.is_none().then(|| said(redis::cmd("DUMP").arg(&key.name)))
+    }
+}
+
+/// Memories of Redis have names, those of the model are counted.
+trait Epochs {
+    fn here(&self, reply: Reply) -> Reply;
+}
+
+impl Epochs for Vec<u64> {
+    fn here(&self, reply: Reply) -> Reply {
+        let Reply::Grant(grant) = reply else { return reply };
+        let number = self.iter().rposition(|epoch| *epoch == grant.lease.epoch);
+        let epoch = number.expect("it is one of them") as u64;
+        Reply::Grant(Grant { lease: LeaseId { epoch, ..grant.lease }, ..grant })
+    }
+}
+
+/// Where nothing is lent, the answer is what was found.
+fn escrow_in(line: Line<'_>) -> u64 {
+    let Line::Text(text) = line else { return 0 };
+    let words: Vec<_> = text.split(' ').collect();
+    if words[0] == "0" { words[6].parse().unwrap() } else { 0 }
+}
