@@ -75,6 +75,20 @@ impl Ask {
         Self { before: Some(before.into()), ..self }
     }
 
+    /// Another question about the same key, which brings along the same.
+    ///
+    /// ```
+    /// # use tollgate_core::lease::Exchange;
+    /// use tollgate_store::Ask;
+    /// fn look(ask: Ask) -> Ask {
+    ///     ask.asking(Exchange::once(0))
+    /// }
+    /// ```
+    #[must_use]
+    pub fn asking(self, exchange: Exchange) -> Self {
+        Self { exchange, ..self }
+    }
+
     /// Another question about the same key of another budget.
     pub(crate) fn about(&self, budget: &Arc<Budget>, exchange: Exchange) -> Self {
         let (budget, key) = (Arc::clone(budget), Arc::clone(&self.key));

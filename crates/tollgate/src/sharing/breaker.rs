@@ -33,8 +33,8 @@ pub(super) enum Change {
 const FAILURE: u32 = 2;
 /// Five failures in a row, or two in three for a while.
 const TOO_BAD: u32 = 10;
-/// So many pings in a row are answered in time before callers ask again.
-const GOOD_PINGS: u32 = 3;
+/// So many trials in a row are answered in time before callers ask again.
+const GOOD_TRIALS: u32 = 3;
 
 impl Breaker {
     /// Whether the store is left alone.
@@ -61,11 +61,11 @@ impl Breaker {
         Change::Opened
     }
 
-    /// What came of a ping to a store that is left alone.
-    pub(super) fn pinged(&self, was_answered: bool) -> Change {
+    /// What came of trying a store that is left alone.
+    pub(super) fn tried(&self, was_answered: bool) -> Change {
         let mut score = self.score.lock().unwrap_or_else(PoisonError::into_inner);
         score.value = if was_answered { score.value + 1 } else { 0 };
-        match score.value >= GOOD_PINGS {
+        match score.value >= GOOD_TRIALS {
             true => Change::Well,
             false => Change::None,
         }
@@ -107,11 +107,11 @@ mod tests {
     }
 
     #[test]
-    fn it_closes_after_three_good_pings_in_a_row_and_forgets() {
+    fn it_is_well_after_three_good_trials_in_a_row_and_forgets() {
         let breaker = Breaker::default();
         (0..5).for_each(|_| _ = breaker.asked(false));
-        let pings = [true, true, false, true, true, true].map(|answered| breaker.pinged(answered));
-        assert_eq!(pings.iter().position(|change| *change == Change::Well), Some(5));
+        let trials = [true, true, false, true, true, true].map(|answered| breaker.tried(answered));
+        assert_eq!(trials.iter().position(|change| *change == Change::Well), Some(5));
         assert!(breaker.is_open(), "there may be debts to pay first");
         breaker.close();
         assert_eq!((0..4).map(|_| breaker.asked(false)).last(), Some(Change::None));

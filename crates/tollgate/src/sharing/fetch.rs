@@ -12,9 +12,9 @@ use tollgate_local::{ByHash, Lent, Place};
 use tollgate_store::{Ask, Store as _, StoreError};
 
 use crate::sharing::breaker::Change;
+use crate::sharing::heal::heal;
 use crate::sharing::health::{Health, add};
 use crate::sharing::spend::{Lack, Purpose, is_used_up};
-use crate::sharing::steward::heal;
 use crate::sharing::told::{KEPT, Said, Told};
 use crate::sharing::{About, Call, Loan, Sharing};
 
@@ -298,27 +298,29 @@ impl Sharing {
             Err(_) => asks.iter().map(|_| Err(StoreError::Timeout { after })).collect(),
         };
         let took = self.now().since(sent);
-        let failure = answers.iter().find_map(|answer| match answer {
-            Err(error) if !error.is_about_key() => Some(error.to_string()),
-            _ => None,
-        });
         let failed = answers.iter().filter(|answer| answer.is_err()).count();
         add(&self.counts.failures, failed as u64);
+        let failure = answers.iter().zip(asks).find_map(|(answer, ask)| match answer {
+            Err(error) if !error.is_about_key() => Some((error.to_string(), ask)),
+            _ => None,
+        });
         let most = self.config.timeout;
-        let late = || format!("the store took {took:?} to answer, of at most {most:?}");
         // It is not late because it was asked twice.
-        let reason = failure.or_else(|| (took / trips > most / 2).then(late));
-        self.took_note(reason);
+        let late = asks
+            .first()
+            .filter(|_| took / trips > most / 2)
+            .map(|ask| (format!("the store took {took:?} to answer, of at most {most:?}"), ask));
+        self.took_note(failure.or(late));
         answers
     }
 
-    /// Whether the store fails is weighed.
-    pub(super) fn took_note(&self, failure: Option<String>) {
-        if self.breaker.asked(failure.is_none()) == Change::Opened {
+    /// Whether the store fails is weighed: what it did not answer, and why.
+    fn took_note(&self, failure: Option<(String, &Ask)>) {
+        let change = self.breaker.asked(failure.is_none());
+        if let (Change::Opened, Some((reason, unanswered))) = (change, failure) {
             add(&self.counts.times_degraded, 1);
-            let reason = failure.unwrap_or_default();
             self.health.send_replace(Health::Degraded { reason });
-            self.runtime.spawn(heal(Weak::clone(&self.this)));
+            self.runtime.spawn(heal(Weak::clone(&self.this), unanswered.clone()));
         }
     }
 

@@ -15,8 +15,9 @@
 //!   Reserving .. the same for many requests at once: what is here is kept for them until they are
 //!                decided, or all that they lack is fetched
 //!
-//!   Steward .... renews what is lent, gives back what is idle, frees places of keys that went cold,
-//!                looks whether a store that failed is well again
+//!   Steward .... renews what is lent, gives back what is idle, frees places of keys that went cold
+//!
+//!   heal ....... tries a store that fails, until it answers again what it did not answer
 //! ```
 //!
 //! **Cold keys ask, hot keys borrow.** A key that comes for the first time in a while is decided by
@@ -37,6 +38,7 @@ mod breaker;
 mod debts;
 mod fetch;
 mod glance;
+mod heal;
 mod health;
 mod limit;
 mod permit;

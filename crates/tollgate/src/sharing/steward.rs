@@ -6,14 +6,12 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::mpsc::Receiver;
-use tokio::time::timeout;
 use tollgate_core::Tick;
 use tollgate_core::lease::Exchange;
 use tollgate_local::{Place, Sleep};
-use tollgate_store::{Ask, Store as _};
+use tollgate_store::Ask;
 
-use crate::sharing::breaker::Change;
-use crate::sharing::health::{Health, add};
+use crate::sharing::heal::{PAUSE, pay};
 use crate::sharing::{Call, Sharing};
 
 /// Renews what is lent before it ends or is used up, gives back what is idle, and frees the places of
@@ -27,14 +25,11 @@ pub(super) struct Steward {
     swept: Tick,
 }
 
-/// So many places are looked at, or debts paid, in one go.
+/// So many places are looked at in one go.
 const AT_ONCE: usize = 512;
 
 /// How often answers are looked for that nobody came for.
 const SWEEP: Duration = Duration::from_millis(100);
-
-/// How often a store that fails is looked at, and places whose exchanges wait for it.
-const PING: Duration = Duration::from_millis(100);
 
 impl Steward {
     pub(super) fn new(sharing: Weak<Sharing>, calls: Receiver<Call>) -> Self {
@@ -120,7 +115,7 @@ impl Steward {
                 asked.push((place, lent.beside().about.ask(exchange)));
             }
             match lent.borrower().due() {
-                Some(due) if is_gone => self.schedule(place, due.max(now.after(PING))),
+                Some(due) if is_gone => self.schedule(place, due.max(now.after(PAUSE))),
                 Some(due) => self.schedule(place, due),
                 None => {
                     let hold = lent.beside().about.limit.hold();
@@ -157,65 +152,3 @@ impl Steward {
 
 /// However much is due, others get their turn.
 const LEAST_WAIT: Duration = Duration::from_millis(1);
-
-/// Looks at a store that fails until it is well, and tells it first what passed meanwhile.
-pub(super) async fn heal(sharing: Weak<Sharing>) {
-    loop {
-        let Some(pause) = sharing.upgrade().map(|sharing| sharing.clock.sleep(PING)) else {
-            return;
-        };
-        pause.await;
-        let Some(sharing) = sharing.upgrade() else { return };
-        let after = sharing.config.timeout / 2;
-        let is_answered = matches!(timeout(after, sharing.store.ping()).await, Ok(Ok(_)));
-        if sharing.breaker.pinged(is_answered) == Change::Well && pay(&sharing).await {
-            sharing.breaker.close();
-            sharing.health.send_replace(Health::Well);
-            // What passed since the last debt was taken.
-            pay(&sharing).await;
-            return;
-        }
-    }
-}
-
-/// Tells the store what keys have spent without it, as far as they have so much left. Whether it
-/// answered.
-async fn pay(sharing: &Sharing) -> bool {
-    // Those that are added meanwhile are left for later, or there would be no end.
-    let mut most = sharing.debts.len();
-    while most > 0 {
-        let debts = sharing.debts.take(most.min(AT_ONCE));
-        most = most.saturating_sub(AT_ONCE);
-        let looks: Vec<Ask> = debts.iter().map(|(about, _)| about.ask(Exchange::once(0))).collect();
-        let left = sharing.store.exchange(&looks).await;
-        let mut costs = Vec::with_capacity(debts.len());
-        let mut is_answered = true;
-        for ((about, debt), left) in debts.into_iter().zip(left) {
-            match left {
-                Ok(grant) => {
-                    let cost = debt.min(grant.decision.remaining());
-                    costs.push((about.ask(Exchange::once(cost)), about, cost));
-                }
-                Err(error) => {
-                    let is_lost = error.is_about_key()
-                        || !sharing.debts.add(about.owner, debt, || about.clone());
-                    is_answered &= error.is_about_key();
-                    add(&sharing.counts.unpaid, if is_lost { debt } else { 0 });
-                }
-            }
-        }
-        let asks: Vec<Ask> = costs.iter().map(|(ask, ..)| ask.clone()).collect();
-        let paid = sharing.store.exchange(&asks).await;
-        for ((_, about, cost), paid) in costs.into_iter().zip(paid) {
-            // Somebody was faster: there is less to pay with, and it is looked at again.
-            let is_paid = paid.is_ok_and(|grant| grant.decision.is_allowed());
-            if !is_paid && !sharing.debts.add(about.owner, cost, || about.clone()) {
-                add(&sharing.counts.unpaid, cost);
-            }
-        }
-        if !is_answered {
-            return false;
-        }
-    }
-    true
-}

@@ -12,12 +12,16 @@ mod batches;
 mod change;
 mod failure;
 mod fleet;
+mod healing;
 mod operators;
+#[path = "../../../store/tests/support/process.rs"]
+mod process;
+mod redis;
 mod together;
 mod under_way;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -30,6 +34,8 @@ use tollgate_core::lease::Grant;
 struct Shop {
     store: Arc<MemoryStore<ManualClock>>,
     is_gone: Arc<AtomicBool>,
+    /// What it refuses while it is there.
+    refuses: Arc<Mutex<Refuses>>,
     /// Whether others can ask as well before it answers.
     is_far: Arc<AtomicBool>,
     /// Whether answers are on their way until they are handed over.
@@ -42,12 +48,16 @@ struct Shop {
     asked: Arc<AtomicUsize>,
 }
 
+/// Why a question is not answered, if it is not.
+type Refuses = fn(&Ask) -> Option<StoreError>;
+
 impl Shop {
     fn new(clock: &ManualClock) -> Self {
         let store = Arc::new(MemoryStore::new(clock.clone(), 10_000));
         Self {
             store,
             is_gone: Arc::default(),
+            refuses: Arc::new(Mutex::new(|_| None)),
             is_far: Arc::default(),
             is_slow: Arc::default(),
             handed_over: Arc::default(),
@@ -65,6 +75,20 @@ impl Shop {
         self.is_gone.store(false, Ordering::Relaxed);
     }
 
+    /// From now on it is there, and refuses this.
+    fn refuse(&self, refuses: Refuses) {
+        *self.refuses.lock().unwrap() = refuses;
+    }
+
+    async fn answer(&self, ask: &Ask) -> Result<Grant, StoreError> {
+        self.answers()?;
+        let refuses = *self.refuses.lock().unwrap();
+        match refuses(ask) {
+            Some(error) => Err(error),
+            None => self.store.exchange(std::slice::from_ref(ask)).await.remove(0),
+        }
+    }
+
     fn answers(&self) -> Result<(), StoreError> {
         match self.is_gone.load(Ordering::Relaxed) {
             true => Err(StoreError::Loading),
@@ -80,10 +104,10 @@ impl Store for Shop {
         if self.is_far.load(Ordering::Relaxed) {
             settle().await;
         }
-        let answers = match self.answers() {
-            Ok(()) => self.store.exchange(asks).await,
-            Err(error) => asks.iter().map(|_| Err(error.clone())).collect(),
-        };
+        let mut answers = Vec::with_capacity(asks.len());
+        for ask in asks {
+            answers.push(self.answer(ask).await);
+        }
         if self.is_slow.load(Ordering::Relaxed) {
             self.handed_over.notified().await;
         }

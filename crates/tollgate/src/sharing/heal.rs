@@ -1,0 +1,130 @@
+//! Whether a store that fails is well again, and what it is told then.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::time::timeout;
+use tollgate_core::Limit;
+use tollgate_core::lease::Exchange;
+use tollgate_store::{Ask, Budget, Store as _, StoreError};
+
+use crate::sharing::breaker::Change;
+use crate::sharing::health::{Health, add};
+use crate::sharing::{About, Sharing};
+
+/// Tries a store that fails until it is well, and tells it first what passed meanwhile.
+///
+/// To be there is not enough. A store without memory says what time it is and reads what it has, and one
+/// server of a Cluster answers while another is gone: callers would be sent there, fail, and be called
+/// back, several times a second. So it is asked what it has not answered, about the same key.
+pub(super) async fn heal(sharing: Weak<Sharing>, mut unanswered: Ask) {
+    loop {
+        let Some(pause) = sharing.upgrade().map(|sharing| sharing.clock.sleep(PAUSE)) else {
+            return;
+        };
+        pause.await;
+        let Some(sharing) = sharing.upgrade() else { return };
+        let is_answered = sharing.answers_again(&unanswered).await;
+        if sharing.breaker.tried(is_answered) != Change::Well {
+            continue;
+        }
+        match pay(&sharing).await {
+            Some(ask) => unanswered = ask,
+            None => {
+                sharing.breaker.close();
+                sharing.health.send_replace(Health::Well);
+                // What passed since the last debt was taken.
+                pay(&sharing).await;
+                return;
+            }
+        }
+    }
+}
+
+/// Tells the store what keys have spent without it, as far as they have so much left. What it did not
+/// answer to, if so.
+pub(super) async fn pay(sharing: &Sharing) -> Option<Ask> {
+    // Those that are added meanwhile are left for later, or there would be no end.
+    let mut most = sharing.debts.len();
+    let mut unanswered = None;
+    while most > 0 && unanswered.is_none() {
+        let debts = sharing.debts.take(most.min(AT_ONCE));
+        most = most.saturating_sub(AT_ONCE);
+        let looks: Vec<Ask> = debts.iter().map(|(about, _)| about.ask(Exchange::once(0))).collect();
+        let left = sharing.store.exchange(&looks).await;
+        let mut costs = Vec::with_capacity(debts.len());
+        for ((about, debt), left) in debts.into_iter().zip(left) {
+            match left {
+                Ok(grant) => costs.push((about, debt.min(grant.decision.remaining()))),
+                Err(error) => unanswered = sharing.owe_still(&about, debt, &error).or(unanswered),
+            }
+        }
+        let ask = |(about, cost): &(About, u64)| about.ask(Exchange::once(*cost));
+        let asks: Vec<Ask> = costs.iter().map(ask).collect();
+        let paid = sharing.store.exchange(&asks).await;
+        for ((about, cost), paid) in costs.into_iter().zip(paid) {
+            match paid {
+                Ok(grant) if grant.decision.is_allowed() => {}
+                // Somebody was faster: there is less to pay with, and it is looked at again.
+                Ok(_) => sharing.owe_more(&about, cost),
+                Err(error) => unanswered = sharing.owe_still(&about, cost, &error).or(unanswered),
+            }
+        }
+    }
+    unanswered
+}
+
+impl Sharing {
+    /// Whether the store answers a question like one that it did not answer, in time.
+    async fn answers_again(&self, unanswered: &Ask) -> bool {
+        let trial = self.trial(unanswered);
+        let most = self.config.timeout / 2 * self.store.round_trips(&trial);
+        let sent = self.now();
+        let Ok(answers) = timeout(most, self.store.exchange(&trial)).await else { return false };
+        // What is wrong with the key alone is for its rule to bear.
+        let is_well = |answer: &Result<_, StoreError>| {
+            answer.as_ref().err().is_none_or(StoreError::is_about_key)
+        };
+        answers.iter().all(is_well) && self.now().since(sent) <= most
+    }
+
+    /// Questions that are answered only by a store that can answer this one: it has to write, and
+    /// nothing is spent. A [look](Exchange::is_look) would be answered by one that can but read.
+    fn trial(&self, unanswered: &Ask) -> Vec<Ask> {
+        let remembered = Exchange::strict(self.newborn(), 0);
+        let mut trial = vec![unanswered.clone().asking(remembered)];
+        // A log remembers nobody, and is written only if something is spent of it. So something else is
+        // written beside it, which lies where it does, and is gone in a moment. No rule is called so.
+        if unanswered.budget().terms().is_none()
+            && let Ok(limit) = Limit::token_bucket("1/s")
+        {
+            let name = format!("{}+trial", unanswered.budget().rule());
+            let beside = Budget::new(&name, &limit, self.config.round_trip, self.wall());
+            trial.push(Ask::new(Arc::new(beside), unanswered.key(), remembered));
+        }
+        trial
+    }
+
+    /// A debt that could not be paid because of this. It stays one, unless it never can be; what the
+    /// store did not answer to, if it is the store that fails.
+    fn owe_still(&self, about: &About, debt: u64, error: &StoreError) -> Option<Ask> {
+        if error.is_about_key() {
+            add(&self.counts.unpaid, debt);
+            return None;
+        }
+        self.owe_more(about, debt);
+        Some(about.ask(Exchange::once(0)))
+    }
+
+    fn owe_more(&self, about: &About, debt: u64) {
+        if !self.debts.add(about.owner, debt, || about.clone()) {
+            add(&self.counts.unpaid, debt);
+        }
+    }
+}
+
+/// How often a store that fails is tried, and places are looked at whose exchanges wait for it.
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
+
+/// So many debts are paid in one go.
+const AT_ONCE: usize = 512;

@@ -1,0 +1,123 @@
+//! When a store that fails is taken for well again.
+
+use std::time::Duration;
+
+use tollgate::store::{Ask, StoreError};
+use tollgate::{Health, Request};
+
+use crate::{Fleet, root, run};
+
+/// Reads, and says what time it is, but takes no writes.
+fn full(ask: &Ask) -> Option<StoreError> {
+    let error = || StoreError::OutOfMemory { reason: "OOM".into() };
+    (!ask.exchange().is_look()).then(error)
+}
+
+/// One server of several is gone: the one with this key.
+fn partly_gone(ask: &Ask) -> Option<StoreError> {
+    let error = || StoreError::ClusterDown { reason: "its server is gone".into() };
+    (ask.key() == b"path=/gone").then(error)
+}
+
+/// Asks about the request again and again while the store is tried, and says how often the fleet has
+/// found out that it fails.
+async fn goes_on(fleet: &Fleet, requests: &[Request<'_>]) -> u64 {
+    for _ in 0..60 {
+        for request in requests {
+            fleet.passes(0, request).await;
+        }
+        fleet.pass(Duration::from_millis(100)).await;
+    }
+    fleet.nodes[0].sharing().unwrap().times_degraded
+}
+
+#[test]
+fn a_store_that_takes_no_writes_is_left_alone_once_until_it_does() {
+    run(async {
+        let limits = [
+            "limit: 4000/h",
+            "limit: 4000/h, consistency: strict",
+            "limit: 4000/h, algorithm: fixed_window",
+            "limit: 4000/h, algorithm: sliding_window",
+            "limit: 4000/h, algorithm: sliding_log",
+            "limit: 4000/h, algorithm: leaky_bucket",
+            "concurrent: 10",
+        ];
+        for limit in limits {
+            for policy in ["deny", "allow", "local"] {
+                let what = format!("{limit}, on_store_failure: {policy}");
+                let fleet = Fleet::new(1, &format!("rules: [{{ name: a, key: [], {what} }}]"));
+                let mut health = fleet.nodes[0].health().unwrap();
+                fleet.shop.refuse(full);
+                assert_eq!(goes_on(&fleet, &[root()]).await, 1, "{what}");
+                assert!(matches!(&*health.borrow_and_update(), Health::Degraded { .. }), "{what}");
+
+                fleet.shop.refuse(|_| None);
+                assert_eq!(goes_on(&fleet, &[root()]).await, 1, "{what}");
+                assert_eq!(*health.borrow_and_update(), Health::Well, "{what}");
+                fleet.pass(Duration::from_secs(1)).await;
+                assert!(fleet.passes(0, &root()).await, "{what}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_store_of_which_a_part_is_gone_is_left_alone_once_until_that_is_back() {
+    run(async {
+        let rules = "rules: [{ name: a, key: [path], limit: 4000/h, on_store_failure: deny }]";
+        let fleet = Fleet::new(1, rules);
+        let both = [Request::new("GET", "/gone"), Request::new("GET", "/here")];
+        fleet.shop.refuse(partly_gone);
+        for _ in 0..5 {
+            assert!(!fleet.passes(0, &both[0]).await);
+        }
+        assert_eq!(goes_on(&fleet, &both).await, 1);
+        assert!(fleet.nodes[0].sharing().unwrap().is_degraded);
+        fleet.shop.refuse(|_| None);
+        assert_eq!(goes_on(&fleet, &both).await, 1);
+        assert!(!fleet.nodes[0].sharing().unwrap().is_degraded);
+    });
+}
+
+/// Another key than the one that failed first.
+#[test]
+fn a_debt_that_cannot_be_paid_keeps_the_store_from_being_asked() {
+    run(async {
+        let rules = "rules: [{ name: a, key: [path], limit: 40/h, on_store_failure: allow }]";
+        let fleet = Fleet::new(1, rules);
+        let gone = Request::new("GET", "/gone");
+        fleet.shop.go();
+        assert_eq!(fleet.passing(&root(), 5).await, 5);
+        assert_eq!(fleet.passing(&gone, 30).await, 30);
+        fleet.shop.refuse(|ask| partly_gone(ask).filter(|_| !ask.exchange().is_look()));
+        fleet.shop.come_back();
+        assert_eq!(goes_on(&fleet, &[]).await, 1);
+        assert!(fleet.nodes[0].sharing().unwrap().is_degraded);
+        fleet.shop.refuse(|_| None);
+        assert_eq!(goes_on(&fleet, &[]).await, 1);
+        let stats = fleet.nodes[0].sharing().unwrap();
+        assert_eq!((stats.is_degraded, stats.unpaid), (false, 0));
+        assert_eq!(fleet.left(0, "a", &gone).await, 10, "it was told of all that passed");
+    });
+}
+
+#[test]
+fn to_try_a_store_spends_nothing() {
+    run(async {
+        let rules = "rules:
+  - { name: lent, key: [], limit: 40/day, on_store_failure: deny }
+  - { name: log, key: [], limit: 40/day, algorithm: sliding_log, on_store_failure: deny }";
+        let fleet = Fleet::new(1, rules);
+        fleet.shop.go();
+        for _ in 0..5 {
+            assert!(!fleet.passes(0, &root()).await);
+        }
+        fleet.shop.come_back();
+        goes_on(&fleet, &[]).await;
+        assert!(!fleet.nodes[0].sharing().unwrap().is_degraded);
+        for rule in ["lent", "log"] {
+            assert_eq!(fleet.left(0, rule, &root()).await, 40, "{rule}");
+        }
+    });
+}
