@@ -33,6 +33,14 @@ impl Shared {
         self.engine.decide_waiting(request).await.is_allowed()
     }
 
+    async fn passing(&self, request: &Request<'_>, times: usize) -> usize {
+        let mut passing = 0;
+        for _ in 0..times {
+            passing += usize::from(self.passes(request).await);
+        }
+        passing
+    }
+
     /// How many questions Redis has refused.
     fn refused(&self) -> u64 {
         let stats = self.redis.cli(&["INFO", "stats"]);
@@ -105,6 +113,60 @@ fn a_redis_that_refuses_questions_is_left_alone_once_until_it_answers_them() {
             assert!(shared.passes(&root()).await, "{what}");
             assert_eq!(shared.times_degraded(), 1, "{what}");
         }
+    });
+}
+
+#[test]
+fn a_value_that_is_not_ours_is_a_matter_of_its_key_alone() {
+    run(async {
+        for consistency in ["strict", "shared"] {
+            let shared = Shared::new(&format!(
+                "rules: [{{ name: a, key: [path], limit: 4000/h, consistency: {consistency}, \
+                 on_store_failure: deny }}]"
+            ));
+            let [theirs, ours] = ["/theirs", "/ours"].map(|path| Request::new("GET", path));
+            assert!(shared.passes(&theirs).await);
+            let name = shared.redis.cli(&["KEYS", "tg:{path=/theirs}:*"]);
+            shared.redis.cli(&["DEL", &name]);
+            shared.redis.cli(&["SADD", &name, "something else"]);
+            for _ in 0..10 {
+                assert!(!shared.passes(&theirs).await, "{consistency}");
+                assert!(shared.passes(&ours).await, "{consistency}");
+            }
+            assert_eq!(shared.times_degraded(), 0, "{consistency}");
+            assert_eq!(shared.redis.cli(&["TYPE", &name]), "set", "it is left as it is");
+            shared.redis.cli(&["DEL", &name]);
+            assert!(shared.passes(&theirs).await, "{consistency}");
+        }
+    });
+}
+
+#[test]
+fn in_a_redis_without_memory_each_rule_does_as_it_says() {
+    run(async {
+        let shared = Shared::new(
+            "rules:
+  - { name: deny, match: { path: /deny }, key: [], limit: 40/day, on_store_failure: deny }
+  - { name: allow, match: { path: /allow }, key: [], limit: 40/day, on_store_failure: allow }
+  - { name: local, match: { path: /local }, key: [], limit: 40/day, on_store_failure: local }
+  - { name: own, match: { path: /own }, key: [], limit: 40/day, consistency: local }",
+        );
+        let of = |path| Request::new("GET", path);
+        // Also while the node has not found out yet.
+        shared.redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+        assert_eq!(shared.passing(&of("/local"), 60).await, 20);
+        assert_eq!(shared.passing(&of("/deny"), 60).await, 0);
+        assert_eq!(shared.passing(&of("/allow"), 60).await, 60);
+        assert_eq!(shared.passing(&of("/own"), 60).await, 40);
+        let mut health = shared.engine.health().unwrap();
+        let is_named = matches!(&*health.borrow_and_update(), Health::Degraded { reason }
+            if reason.contains("out of memory"));
+        assert!(is_named);
+        shared.redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+        shared.is_well().await;
+        assert!(shared.passes(&of("/deny")).await);
+        assert!(!shared.passes(&of("/allow")).await, "what passed was told");
+        assert_eq!(shared.passing(&of("/local"), 60).await, 20, "what passed was told");
     });
 }
 
