@@ -1,5 +1,6 @@
 //! When a store that fails is taken for well again.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tollgate::store::{Ask, StoreError};
@@ -119,5 +120,32 @@ fn to_try_a_store_spends_nothing() {
         for rule in ["lent", "log"] {
             assert_eq!(fleet.left(0, rule, &root()).await, 40, "{rule}");
         }
+    });
+}
+
+/// Nobody has waited in vain yet when it is left alone.
+#[test]
+fn a_store_that_answers_slowly_is_left_alone_before_callers_wait_in_vain() {
+    run(async {
+        let rules = "rules: [{ name: a, key: [], limit: 4000/h, consistency: strict }]";
+        let fleet = Fleet::new(1, rules);
+        let health = fleet.nodes[0].health().unwrap();
+        let takes = |millis| fleet.shop.takes.store(millis, Ordering::Relaxed);
+        takes(20);
+        assert_eq!(fleet.passing(&root(), 50).await, 50);
+        assert_eq!(*health.borrow(), Health::Well, "that is in time");
+
+        takes(30);
+        assert_eq!(fleet.passing(&root(), 5).await, 5);
+        let is_late = |health: &Health| matches!(health, Health::Degraded { reason } if reason.contains("took 30ms"));
+        assert!(is_late(&health.borrow()), "{:?}", health.borrow());
+        let stats = fleet.nodes[0].sharing().unwrap();
+        assert_eq!((stats.asked, stats.failures, stats.degraded), (55, 0, 0));
+        assert_eq!(goes_on(&fleet, &[root()]).await, 1);
+        assert!(is_late(&health.borrow()), "it still is: {:?}", health.borrow());
+
+        takes(20);
+        assert_eq!(goes_on(&fleet, &[root()]).await, 1);
+        assert_eq!(*health.borrow(), Health::Well);
     });
 }
