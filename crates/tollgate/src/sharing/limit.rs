@@ -1,5 +1,6 @@
 //! One limit of one rule, as it is shared.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::{Arc, RwLock};
@@ -46,7 +47,7 @@ impl SharedLimit {
         own: &Arc<Counters>,
         (seed, salt): (&Seed, KeyHash),
     ) -> Self {
-        let name = name(namespace, rule);
+        let name = name(namespace, rule.name());
         let budget = Budget::new(&name, limit, sharing.config().round_trip, sharing.wall());
         let capacity = limit.capacity().unwrap_or(u64::MAX);
         Self {
@@ -63,7 +64,7 @@ impl SharedLimit {
         most: NonZeroU32,
         (seed, salt): (&Seed, KeyHash),
     ) -> Self {
-        let (name, round_trip) = (name(namespace, rule), sharing.config().round_trip);
+        let (name, round_trip) = (name(namespace, rule.name()), sharing.config().round_trip);
         let budget = Budget::of_permits(&name, most, round_trip, sharing.wall());
         Self::of(sharing, rule, budget, most.get().into(), (seed, salt))
     }
@@ -158,10 +159,47 @@ impl fmt::Debug for SharedLimit {
     }
 }
 
-/// What a rule is called in the store.
-fn name(namespace: &str, rule: &Rule) -> String {
-    match namespace {
-        "" => rule.name().to_owned(),
-        namespace => format!("{namespace}/{}", rule.name()),
+/// What a rule is called in the store. Both names may have a `/` in them, and the first one is to be that
+/// which ends the namespace: there it is written as `+`, which is a letter that names do not have.
+fn name(namespace: &str, rule: &str) -> String {
+    let namespace = match namespace.contains(['/', '+', '%']) {
+        true => namespace.replace('%', "%25").replace('+', "%2B").replace('/', "+").into(),
+        false => Cow::from(namespace),
+    };
+    format!("{namespace}/{rule}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_without_a_slash_stay_as_they_are() {
+        assert_eq!(name("default", "per-user"), "default/per-user");
+        assert_eq!(name("shop:eu-1.b_c", "v1/items"), "shop:eu-1.b_c/v1/items");
+        assert_eq!(name("shop/eu", "v1/items"), "shop+eu/v1/items");
+    }
+
+    /// Texts that are like each other, so that they would collide if any did.
+    fn text() -> impl Strategy<Value = String> {
+        let part = prop::sample::select(vec!["a", "/", "+", "%", "%2B", "%25"]);
+        prop::collection::vec(part, 0..4).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn different_namespaces_and_rules_have_different_names(
+            all in prop::collection::vec((text(), text()), 2..60),
+        ) {
+            let mut seen = BTreeMap::new();
+            for pair in all {
+                let other = seen.insert(name(&pair.0, &pair.1), pair.clone());
+                prop_assert!(other.is_none_or(|other| other == pair));
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::{Request, RuleSet};
+use tollgate::{Request, RuleSet, SharingConfig};
 
 use crate::{Fleet, root, run};
 
@@ -93,6 +93,26 @@ fn keys_of_any_text_are_counted_apart() {
             let attributes = [("user", user), ("descriptor.plan", plan)];
             let request = root().attributes(&attributes);
             assert_eq!(fleet.passing(&request, 4).await, 1, "{user:?} {plan:?}");
+        }
+    });
+}
+
+#[test]
+fn namespaces_are_counted_apart_whatever_they_and_their_rules_are_called() {
+    run(async {
+        let names = [("a/b", "c"), ("a", "b/c"), ("a/b/c", "c"), ("a", "c")];
+        let mut fleet = Fleet::new(0, "rules: []");
+        for (namespace, rule) in names {
+            let rules =
+                format!("namespace: {namespace}\nrules: [{{ name: {rule}, key: [], limit: 5/h }}]");
+            fleet.add(&rules, &SharingConfig::default());
+        }
+        for (node, names) in names.iter().enumerate() {
+            let mut passed = 0;
+            for _ in 0..10 {
+                passed += usize::from(fleet.passes(node, &root()).await);
+            }
+            assert_eq!(passed, 5, "{names:?}");
         }
     });
 }

@@ -141,13 +141,16 @@ impl Fleet {
         let clock = ManualClock::new();
         clock.advance(Duration::from_secs(400 * 86_400));
         let shop = Shop::new(&clock);
-        let node = |_| {
-            let rules = RuleSet::parse(rules).unwrap_or_else(|error| panic!("{error}"));
-            let builder = Engine::builder(rules).clock(clock.clone());
-            builder.store(shop.clone(), config.clone()).unwrap().build().unwrap()
-        };
-        let nodes = (0..nodes).map(node).collect();
-        Self { clock, shop, nodes }
+        let mut fleet = Self { clock, shop, nodes: Vec::new() };
+        (0..nodes).for_each(|_| fleet.add(rules, config));
+        fleet
+    }
+
+    /// One more node.
+    fn add(&mut self, rules: &str, config: &SharingConfig) {
+        let rules = RuleSet::parse(rules).unwrap_or_else(|error| panic!("{error}"));
+        let builder = Engine::builder(rules).clock(self.clock.clone());
+        self.nodes.push(builder.store(self.shop.clone(), config.clone()).unwrap().build().unwrap());
     }
 
     /// Lets time pass, and everybody do what is due.
