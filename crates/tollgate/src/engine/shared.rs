@@ -444,10 +444,16 @@ pub(super) fn name(rule: &Rule, facts: &Facts<'_>) -> Arc<[u8]> {
         let _ = write!(text, "{comma}{part}=");
         let begin = text.len();
         let _ = write_part(rule, facts, part, &mut text);
-        // Nobody's value can look like that of another part.
-        if rule.key().len() > 1 && text[begin..].contains([',', '%']) {
-            let value = text.split_off(begin);
-            text.push_str(&value.replace('%', "%25").replace(',', "%2C"));
+        // Nobody's value can look like that of another part, or like what those without one are called.
+        let value = &text[begin..];
+        let is_given = value.starts_with(['(', '%']) && rule.key_value(part, facts).is_some();
+        if is_given || rule.key().len() > 1 && value.contains([',', '%']) {
+            let value = value.replace('%', "%25").replace(',', "%2C");
+            text.truncate(begin);
+            match value.strip_prefix('(').filter(|_| is_given) {
+                Some(rest) => text.extend(["%28", rest]),
+                None => text.push_str(&value),
+            }
         }
     }
     match text.is_empty() {

@@ -98,6 +98,24 @@ fn keys_of_any_text_are_counted_apart() {
 }
 
 #[test]
+fn nobody_is_called_what_those_without_a_name_are_called() {
+    run(async {
+        for key in ["[user]", "[user, method]"] {
+            let rules = format!(
+                "rules: [{{ name: a, key: {key}, key_missing: {{ together: anonymous }}, limit: 1/h }}]"
+            );
+            let fleet = Fleet::new(2, &rules);
+            assert_eq!(fleet.passing(&root(), 4).await, 1, "{key}");
+            for user in ["(anonymous)", "%28anonymous)", "%2528anonymous)", "anonymous"] {
+                let attributes = [("user", user)];
+                let request = root().attributes(&attributes);
+                assert_eq!(fleet.passing(&request, 4).await, 1, "{key} {user}");
+            }
+        }
+    });
+}
+
+#[test]
 fn namespaces_are_counted_apart_whatever_they_and_their_rules_are_called() {
     run(async {
         let names = [("a/b", "c"), ("a", "b/c"), ("a/b/c", "c"), ("a", "c")];
