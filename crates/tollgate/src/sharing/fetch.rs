@@ -293,11 +293,26 @@ impl Sharing {
         add(&self.counts.exchanges, asks.len() as u64);
         let (sent, after) = (self.now(), self.time_left(since));
         let trips = self.store.round_trips(asks);
-        let answers = match timeout(after, self.store.exchange(asks)).await {
-            Ok(answers) => answers,
-            Err(_) => asks.iter().map(|_| Err(StoreError::Timeout { after })).collect(),
+        let Ok(answers) = timeout(after, self.store.exchange(asks)).await else {
+            let late = StoreError::Timeout { after };
+            let answers: Vec<_> = asks.iter().map(|_| Err(late.clone())).collect();
+            if !self.is_in_haste(&late) {
+                self.weigh(asks, &answers, after);
+            }
+            return answers;
         };
-        let took = self.now().since(sent);
+        // It is not late because it was asked twice.
+        self.weigh(asks, &answers, self.now().since(sent) / trips);
+        answers
+    }
+
+    /// Whether that is because somebody had no time left to speak of, and not because of the store.
+    fn is_in_haste(&self, error: &StoreError) -> bool {
+        matches!(error, StoreError::Timeout { after } if *after < self.config.timeout / 2)
+    }
+
+    /// Weighs whether the store fails.
+    fn weigh(&self, asks: &[Ask], answers: &[Result<Grant, StoreError>], took: Duration) {
         let failed = answers.iter().filter(|answer| answer.is_err()).count();
         add(&self.counts.failures, failed as u64);
         let failure = answers.iter().zip(asks).find_map(|(answer, ask)| match answer {
@@ -305,17 +320,11 @@ impl Sharing {
             _ => None,
         });
         let most = self.config.timeout;
-        // It is not late because it was asked twice.
         let late = asks
             .first()
-            .filter(|_| took / trips > most / 2)
+            .filter(|_| took > most / 2)
             .map(|ask| (format!("the store took {took:?} to answer, of at most {most:?}"), ask));
-        self.took_note(failure.or(late));
-        answers
-    }
-
-    /// Whether the store fails is weighed: what it did not answer, and why.
-    fn took_note(&self, failure: Option<(String, &Ask)>) {
+        let failure = failure.or(late);
         let change = self.breaker.asked(failure.is_none());
         if let (Change::Opened, Some((reason, unanswered))) = (change, failure) {
             add(&self.counts.times_degraded, 1);

@@ -41,7 +41,7 @@ pub struct SharingStats {
     pub degraded: u64,
     /// Questions that were sent to the store.
     pub exchanges: u64,
-    /// Those of them that it did not answer, or too late.
+    /// Those of them that it did not answer, or too late, though it had half of the timeout at least.
     pub failures: u64,
     /// How often the store was left alone because of that.
     pub times_degraded: u64,

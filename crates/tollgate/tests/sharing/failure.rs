@@ -1,5 +1,6 @@
 //! What happens while the store is gone.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tollgate::{Health, RuleSet};
@@ -141,6 +142,28 @@ fn one_answer_that_is_missing_changes_nothing_for_others() {
         assert!(fleet.passes(0, &root()).await);
         let stats = fleet.nodes[0].sharing().unwrap();
         assert_eq!((stats.failures, stats.degraded, stats.times_degraded), (1, 1, 0));
+    });
+}
+
+#[test]
+fn a_question_that_had_no_time_says_nothing_of_the_store() {
+    run(async {
+        let fleet = Fleet::new(1, &rule("deny"));
+        let engine = &fleet.nodes[0];
+        fleet.shop.is_slow.store(true, Ordering::Relaxed);
+        for (waited, failures, is_degraded) in [(49, 0, false), (20, 5, true)] {
+            for _ in 0..5 {
+                let wait = engine.try_decide(&root()).expect_err("nothing is here");
+                let since = wait.since();
+                fleet.clock.advance(Duration::from_millis(waited));
+                wait.fetch().await;
+                fleet.clock.advance(Duration::from_millis(50 - waited));
+                let ruling = engine.try_decide_again(&root(), since);
+                assert!(!ruling.expect("its time is over").is_allowed());
+            }
+            let stats = engine.sharing().unwrap();
+            assert_eq!((stats.failures, stats.is_degraded), (failures, is_degraded), "{waited} ms");
+        }
     });
 }
 
