@@ -1,19 +1,16 @@
 //! Asking the store for what requests lack.
 
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::futures::OwnedNotified;
 use tokio::time::timeout;
 use tollgate_core::Tick;
-use tollgate_core::lease::{Borrower, Exchange, Grant, Node, Spend};
+use tollgate_core::lease::{Borrower, Exchange, Grant, Spend};
 use tollgate_local::{ByHash, Lent, Place};
-use tollgate_store::{Ask, Store as _, StoreError};
+use tollgate_store::{Ask, StoreError};
 
-use crate::sharing::breaker::Change;
-use crate::sharing::heal::heal;
-use crate::sharing::health::{Health, add};
 use crate::sharing::spend::{Lack, Purpose, is_used_up};
 use crate::sharing::told::{KEPT, Said, Told};
 use crate::sharing::{About, Call, Loan, Sharing};
@@ -284,55 +281,6 @@ impl Sharing {
         Plan::Ask(Question { lack, ask, place: Some(place), is_told })
     }
 
-    /// Asks the store for those who have waited since then, and keeps count of how it does.
-    pub(super) async fn exchange(
-        &self,
-        asks: &[Ask],
-        since: Tick,
-    ) -> Vec<Result<Grant, StoreError>> {
-        add(&self.counts.exchanges, asks.len() as u64);
-        let (sent, after) = (self.now(), self.time_left(since));
-        let trips = self.store.round_trips(asks);
-        let Ok(answers) = timeout(after, self.store.exchange(asks)).await else {
-            let late = StoreError::Timeout { after };
-            let answers: Vec<_> = asks.iter().map(|_| Err(late.clone())).collect();
-            if !self.is_in_haste(&late) {
-                self.weigh(asks, &answers, after);
-            }
-            return answers;
-        };
-        // It is not late because it was asked twice.
-        self.weigh(asks, &answers, self.now().since(sent) / trips);
-        answers
-    }
-
-    /// Whether that is because somebody had no time left to speak of, and not because of the store.
-    fn is_in_haste(&self, error: &StoreError) -> bool {
-        matches!(error, StoreError::Timeout { after } if *after < self.config.timeout / 2)
-    }
-
-    /// Weighs whether the store fails.
-    fn weigh(&self, asks: &[Ask], answers: &[Result<Grant, StoreError>], took: Duration) {
-        let failed = answers.iter().filter(|answer| answer.is_err()).count();
-        add(&self.counts.failures, failed as u64);
-        let failure = answers.iter().zip(asks).find_map(|(answer, ask)| match answer {
-            Err(error) if !error.is_about_key() => Some((error.to_string(), ask)),
-            _ => None,
-        });
-        let most = self.config.timeout;
-        let late = asks
-            .first()
-            .filter(|_| took > most / 2)
-            .map(|ask| (format!("the store took {took:?} to answer, of at most {most:?}"), ask));
-        let failure = failure.or(late);
-        let change = self.breaker.asked(failure.is_none());
-        if let (Change::Opened, Some((reason, unanswered))) = (change, failure) {
-            add(&self.counts.times_degraded, 1);
-            self.health.send_replace(Health::Degraded { reason });
-            self.runtime.spawn(heal(Weak::clone(&self.this), unanswered.clone()));
-        }
-    }
-
     fn answered(&self, question: Question, answer: Result<Grant, StoreError>, now: Tick) {
         let Question { lack, ask, place, is_told } = question;
         match answer {
@@ -364,29 +312,6 @@ impl Sharing {
         }
     }
 
-    /// An answer to a borrower, if it is still there.
-    pub(super) fn answer(&self, place: Place, to: Node, grant: &Grant, now: Tick) {
-        let Some(mut lent) = self.purses.lock(place, now) else { return };
-        if lent.beside().node != to {
-            return;
-        }
-        lent.borrower().answer(now, grant);
-        let answered = Arc::clone(&lent.beside().answered);
-        drop(lent);
-        answered.notify_waiters();
-        self.call(Call::Look(place));
-    }
-
-    /// Takes note of what this node has let pass, from what a borrower tells the store.
-    pub(super) fn note(&self, lent: &mut Lent<'_, Loan>, told: &Exchange, now: Tick) {
-        let loan = lent.beside_mut();
-        // Another lease counts from nothing.
-        let spent = told.used.checked_sub(loan.noted).unwrap_or(told.used);
-        loan.noted = told.used;
-        let about = loan.about.clone();
-        about.limit.note(&about, spent, now);
-    }
-
     /// The rules decide: all who need a permit, and of those who need a sum whoever comes first. The others
     /// ask for themselves.
     fn fail(&self, lack: Lack) {
@@ -400,11 +325,5 @@ impl Sharing {
     pub(super) fn tell(&self, about: About, cost: u64, said: Said, now: Tick) {
         let (owner, until) = (about.owner, now.after(KEPT));
         self.leave(owner, Told { cost, said, about, until });
-    }
-}
-
-impl Loan {
-    pub(super) fn new(about: About, node: Node) -> Self {
-        Self { about, node, noted: 0, asked: Tick::ZERO, answered: Arc::default() }
     }
 }

@@ -36,11 +36,13 @@ mod back;
 mod before;
 mod breaker;
 mod debts;
+mod exchange;
 mod fetch;
 mod glance;
 mod heal;
 mod health;
 mod limit;
+mod loan;
 mod permit;
 mod reserve;
 mod spend;
@@ -55,6 +57,7 @@ pub use fetch::Wait;
 pub(crate) use glance::Glance;
 pub use health::{Health, SharingStats};
 pub(crate) use limit::SharedLimit;
+pub(crate) use loan::Loan;
 pub(crate) use permit::LentPermit;
 pub use reserve::Reserve;
 pub(crate) use reserve::Reserving;
@@ -66,7 +69,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tollgate_core::lease::Node;
 use tollgate_core::{Tick, Wall};
 use tollgate_local::{KeyHash, Lately, Place, Purses, Seed, Timer};
@@ -124,20 +127,6 @@ pub(crate) struct Sharing {
     this: Weak<Self>,
     /// How many borrowers there were: each is a life of its own to the store.
     lives: AtomicU64,
-}
-
-/// What belongs to the purse of a key.
-#[derive(Debug)]
-pub(crate) struct Loan {
-    about: About,
-    /// Who its borrower is to the store: answers to a former one of the same key are not for it.
-    node: Node,
-    /// What of the lease was already noted as spent by this node.
-    noted: u64,
-    /// When somebody last asked the borrower.
-    asked: Tick,
-    /// Somebody waits for an answer to the borrower.
-    answered: Arc<Notify>,
 }
 
 /// A key of a shared limit.

@@ -1,0 +1,65 @@
+//! Asking the store, and keeping count of how it does.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use tokio::time::timeout;
+use tollgate_core::Tick;
+use tollgate_core::lease::Grant;
+use tollgate_store::{Ask, Store as _, StoreError};
+
+use crate::sharing::Sharing;
+use crate::sharing::breaker::Change;
+use crate::sharing::heal::heal;
+use crate::sharing::health::{Health, add};
+
+impl Sharing {
+    /// Asks the store for those who have waited since then, and keeps count of how it does.
+    pub(super) async fn exchange(
+        &self,
+        asks: &[Ask],
+        since: Tick,
+    ) -> Vec<Result<Grant, StoreError>> {
+        add(&self.counts.exchanges, asks.len() as u64);
+        let (sent, after) = (self.now(), self.time_left(since));
+        let trips = self.store.round_trips(asks);
+        let Ok(answers) = timeout(after, self.store.exchange(asks)).await else {
+            let late = StoreError::Timeout { after };
+            let answers: Vec<_> = asks.iter().map(|_| Err(late.clone())).collect();
+            if !self.is_in_haste(&late) {
+                self.weigh(asks, &answers, after);
+            }
+            return answers;
+        };
+        // It is not late because it was asked twice.
+        self.weigh(asks, &answers, self.now().since(sent) / trips);
+        answers
+    }
+
+    /// Whether that is because somebody had no time left to speak of, and not because of the store.
+    fn is_in_haste(&self, error: &StoreError) -> bool {
+        matches!(error, StoreError::Timeout { after } if *after < self.config.timeout / 2)
+    }
+
+    /// Weighs whether the store fails.
+    fn weigh(&self, asks: &[Ask], answers: &[Result<Grant, StoreError>], took: Duration) {
+        let failed = answers.iter().filter(|answer| answer.is_err()).count();
+        add(&self.counts.failures, failed as u64);
+        let failure = answers.iter().zip(asks).find_map(|(answer, ask)| match answer {
+            Err(error) if !error.is_about_key() => Some((error.to_string(), ask)),
+            _ => None,
+        });
+        let most = self.config.timeout;
+        let late = asks
+            .first()
+            .filter(|_| took > most / 2)
+            .map(|ask| (format!("the store took {took:?} to answer, of at most {most:?}"), ask));
+        let failure = failure.or(late);
+        let change = self.breaker.asked(failure.is_none());
+        if let (Change::Opened, Some((reason, unanswered))) = (change, failure) {
+            add(&self.counts.times_degraded, 1);
+            self.health.send_replace(Health::Degraded { reason });
+            self.runtime.spawn(heal(Weak::clone(&self.this), unanswered.clone()));
+        }
+    }
+}
