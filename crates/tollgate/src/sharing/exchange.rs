@@ -37,7 +37,7 @@ impl Sharing {
     }
 
     /// Whether that is because somebody had no time left to speak of, and not because of the store.
-    fn is_in_haste(&self, error: &StoreError) -> bool {
+    pub(super) fn is_in_haste(&self, error: &StoreError) -> bool {
         matches!(error, StoreError::Timeout { after } if *after < self.config.timeout / 2)
     }
 

@@ -4,13 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::futures::OwnedNotified;
-use tokio::time::timeout;
 use tollgate_core::Tick;
 use tollgate_core::lease::{Borrower, Exchange, Grant, Spend};
 use tollgate_local::{ByHash, Lent, Place};
 use tollgate_store::{Ask, StoreError};
 
+use crate::sharing::loan::Awaited;
 use crate::sharing::spend::{Lack, Purpose, is_used_up};
 use crate::sharing::told::{KEPT, Said, Told};
 use crate::sharing::{About, Call, Loan, Sharing};
@@ -92,7 +91,7 @@ struct Question {
 enum Plan {
     Ask(Question),
     /// Somebody else's answer is awaited.
-    After(Lack, OwnedNotified),
+    After(Lack, Awaited),
     /// There is something here by now.
     Nothing,
 }
@@ -115,7 +114,7 @@ impl Sharing {
         for lack in lacks {
             match self.plan(lack, now) {
                 Plan::Ask(question) => questions.push(question),
-                Plan::After(lack, answered) => others.push((lack, answered)),
+                Plan::After(lack, awaited) => others.push((lack, awaited)),
                 Plan::Nothing => {}
             }
         }
@@ -131,13 +130,14 @@ impl Sharing {
             for (question, answer) in questions.into_iter().zip(answers) {
                 self.answered(question, answer, now);
             }
-            for answered in lent {
+            for awaited in lent {
                 // If it does not come in time, what the store said is all there is to say.
-                let _ = timeout(self.time_left(since), answered).await;
+                let _ = awaited.within(self.time_left(since)).await;
             }
         }
-        for (lack, answered) in others {
-            if timeout(self.time_left(since), answered).await.is_err() {
+        for (lack, awaited) in others {
+            // Whose question failed does not ask for himself: all of them would, at a store that fails.
+            if !awaited.within(self.time_left(since)).await {
                 self.fail(lack);
             }
         }
@@ -150,7 +150,7 @@ impl Sharing {
         questions: &[Question],
         answers: &[Result<Grant, StoreError>],
         now: Tick,
-    ) -> Vec<OwnedNotified> {
+    ) -> Vec<Awaited> {
         let mut owners = ByHash::default();
         let both = questions.iter().zip(answers);
         let denied = both.filter(|(question, answer)| {
@@ -164,7 +164,7 @@ impl Sharing {
             }
             let mut lent = self.purses.known(owner, now)?;
             let is_waiting = lent.borrower().is_waiting();
-            is_waiting.then(|| Arc::clone(&lent.beside().answered).notified_owned())
+            is_waiting.then(|| lent.beside().awaited())
         });
         each.collect()
     }
@@ -265,12 +265,12 @@ impl Sharing {
             // The borrower's own question is under way, and brings what others need as well; only the
             // very first knows nothing of them.
             let is_first = lent.borrower().seen().is_none();
-            let answered = Arc::clone(&lent.beside().answered).notified_owned();
+            let awaited = lent.beside().awaited();
             drop(lent);
             let cost = lack.cost;
             return match is_told && is_first {
                 true => Plan::once(lack, cost),
-                false => Plan::After(lack, answered),
+                false => Plan::After(lack, awaited),
             };
         };
         self.note(&mut lent, &exchange, now);
@@ -286,7 +286,7 @@ impl Sharing {
         match answer {
             Ok(grant) => {
                 if let Some(place) = place {
-                    self.answer(place, ask.exchange().node, &grant, now);
+                    self.answer(place, &ask, &grant, now);
                 }
                 let is_spent = lack.cost > 0 && grant.decision.is_allowed();
                 if is_told && is_spent {
@@ -300,12 +300,11 @@ impl Sharing {
                     self.tell(lack.about, lack.cost, said, now);
                 }
             }
-            Err(_) => {
+            Err(error) => {
                 // Its rule decides. The store is not to decide it once more when it is back.
-                if let Some(mut lent) = place.and_then(|place| self.purses.lock(place, now))
-                    && lent.beside().node == ask.exchange().node
-                {
+                if let Some(mut lent) = place.and_then(|place| self.asker(place, &ask, now)) {
                     lent.borrower().abandon(ask.exchange().sequence);
+                    self.unanswered(&lent, &ask, &error);
                 }
                 self.fail(lack);
             }

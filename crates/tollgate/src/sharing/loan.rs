@@ -1,11 +1,15 @@
-//! What is lent for a key, and what comes of asking for more.
+//! What is lent for a key, and who waits for more of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
+use tokio::time::timeout;
 use tollgate_core::Tick;
 use tollgate_core::lease::{Exchange, Grant, Node};
 use tollgate_local::{Lent, Place};
+use tollgate_store::{Ask, StoreError};
 
 use crate::sharing::{About, Call, Sharing};
 
@@ -15,27 +19,64 @@ pub(crate) struct Loan {
     pub(super) about: About,
     /// Who its borrower is to the store: answers to a former one of the same key are not for it.
     pub(super) node: Node,
+    /// The number of what the borrower has asked last.
+    pub(super) sent: u64,
     /// What of the lease was already noted as spent by this node.
     pub(super) noted: u64,
     /// When somebody last asked the borrower.
     pub(super) asked: Tick,
-    /// Somebody waits for an answer to the borrower.
+    /// Where those wait who need what the borrower has asked for: until they may look again, or until
+    /// they know that no answer comes.
     pub(super) answered: Arc<Notify>,
+    pub(super) unanswered: Arc<Notify>,
 }
 
 impl Loan {
     pub(super) fn new(about: About, node: Node) -> Self {
-        Self { about, node, noted: 0, asked: Tick::ZERO, answered: Arc::default() }
+        let (answered, unanswered) = Default::default();
+        Self { about, node, sent: 0, noted: 0, asked: Tick::ZERO, answered, unanswered }
+    }
+
+    /// The answer to what the borrower has asked. It is made while nobody else has the purse, so that
+    /// nothing is missed that comes after.
+    pub(super) fn awaited(&self) -> Awaited {
+        let [answered, unanswered] =
+            [&self.answered, &self.unanswered].map(|notify| Arc::clone(notify).notified_owned());
+        Awaited { answered, unanswered }
+    }
+}
+
+/// An answer to the question of a borrower.
+pub(super) struct Awaited {
+    answered: OwnedNotified,
+    unanswered: OwnedNotified,
+}
+
+impl Awaited {
+    /// Whether it comes in that time, or may come to somebody else's question.
+    pub(super) async fn within(self, time: Duration) -> bool {
+        let Self { answered, unanswered } = self;
+        let comes = async {
+            tokio::select! {
+                biased;
+                () = answered => true,
+                () = unanswered => false,
+            }
+        };
+        timeout(time, comes).await.unwrap_or(false)
     }
 }
 
 impl Sharing {
+    /// The borrower that has asked this, if it is still there.
+    pub(super) fn asker(&self, place: Place, ask: &Ask, now: Tick) -> Option<Lent<'_, Loan>> {
+        let lent = self.purses.lock(place, now)?;
+        (lent.beside().node == ask.exchange().node).then_some(lent)
+    }
+
     /// An answer to a borrower, if it is still there.
-    pub(super) fn answer(&self, place: Place, to: Node, grant: &Grant, now: Tick) {
-        let Some(mut lent) = self.purses.lock(place, now) else { return };
-        if lent.beside().node != to {
-            return;
-        }
+    pub(super) fn answer(&self, place: Place, ask: &Ask, grant: &Grant, now: Tick) {
+        let Some(mut lent) = self.asker(place, ask, now) else { return };
         lent.borrower().answer(now, grant);
         let answered = Arc::clone(&lent.beside().answered);
         drop(lent);
@@ -43,9 +84,24 @@ impl Sharing {
         self.call(Call::Look(place));
     }
 
-    /// Takes note of what this node has let pass, from what a borrower tells the store.
+    /// No answer comes to what a borrower has asked: who waits for one need not do so until the timeout.
+    /// They are told while the purse is in our hands, because who comes after that waits for another
+    /// question. If it was only whoever asked who had no time, they come again, and one of them asks.
+    pub(super) fn unanswered(&self, lent: &Lent<'_, Loan>, ask: &Ask, error: &StoreError) {
+        let loan = lent.beside();
+        if loan.sent != ask.exchange().sequence {
+            return;
+        }
+        match self.is_in_haste(error) {
+            true => loan.answered.notify_waiters(),
+            false => loan.unanswered.notify_waiters(),
+        }
+    }
+
+    /// Takes note of what a borrower tells the store: what this node has let pass.
     pub(super) fn note(&self, lent: &mut Lent<'_, Loan>, told: &Exchange, now: Tick) {
         let loan = lent.beside_mut();
+        loan.sent = told.sequence;
         // Another lease counts from nothing.
         let spent = told.used.checked_sub(loan.noted).unwrap_or(told.used);
         loan.noted = told.used;

@@ -137,8 +137,14 @@ impl Steward {
             let answers = sharing.exchange(&asks, now).await;
             let now = sharing.now();
             for ((place, ask), answer) in asked.iter().zip(answers) {
-                if let Ok(grant) = answer {
-                    sharing.answer(*place, ask.exchange().node, &grant, now);
+                match answer {
+                    Ok(grant) => sharing.answer(*place, ask, &grant, now),
+                    // It is sent again when its time comes.
+                    Err(error) => {
+                        if let Some(lent) = sharing.asker(*place, ask, now) {
+                            sharing.unanswered(&lent, ask, &error);
+                        }
+                    }
                 }
             }
         });

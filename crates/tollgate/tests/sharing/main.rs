@@ -19,6 +19,7 @@ mod process;
 mod redis;
 mod together;
 mod under_way;
+mod waiting;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

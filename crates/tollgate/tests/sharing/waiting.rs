@@ -1,0 +1,129 @@
+//! Those who wait for what somebody else has asked.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tollgate::{Health, Request, SharingConfig, Tick, Wait};
+
+use crate::{Fleet, root, run, settle};
+
+/// A node that waits for a minute, and a key that comes often; what was lent to it is spent. From now on
+/// the store fails, when it is told to.
+async fn used_up(policy: &str) -> Fleet {
+    let rules =
+        format!("rules: [{{ name: a, key: [], limit: 60k/min, on_store_failure: {policy} }}]");
+    let patient = SharingConfig { timeout: Duration::from_secs(60), ..Default::default() };
+    let fleet = Fleet::with(1, &rules, &patient);
+    for _ in 0..100 {
+        assert!(fleet.passes(0, &root()).await);
+        fleet.pass(Duration::from_millis(1)).await;
+    }
+    fleet.shop.go();
+    fleet.shop.is_slow.store(true, Ordering::Relaxed);
+    while fleet.nodes[0].try_decide(&root()).is_ok() {}
+    fleet
+}
+
+/// Those who wait for the store, each in a task of its own.
+async fn wait_for(fleet: &Fleet, requests: usize) -> (Tick, Vec<JoinHandle<()>>) {
+    let wait = || -> Wait { fleet.nodes[0].try_decide(&root()).expect_err("nothing is here") };
+    let waits: Vec<_> = (0..requests).map(|_| wait()).collect();
+    let since = waits[0].since();
+    let fetches = waits.into_iter().map(|wait| tokio::spawn(wait.fetch())).collect();
+    settle().await;
+    (since, fetches)
+}
+
+/// The store fails at what it was asked. All who wait know that at once, and nobody asks again.
+async fn all_know(fleet: &Fleet, fetches: Vec<JoinHandle<()>>) {
+    let asked = fleet.shop.asked.load(Ordering::Relaxed);
+    fleet.shop.handed_over.notify_waiters();
+    for fetch in fetches {
+        let done = timeout(Duration::from_secs(20), fetch).await;
+        done.expect("nobody waits for the timeout of a minute").unwrap();
+    }
+    assert_eq!(fleet.shop.asked.load(Ordering::Relaxed), asked);
+}
+
+fn asked(fleet: &Fleet) -> usize {
+    fleet.shop.asked.load(Ordering::Relaxed)
+}
+
+#[test]
+fn who_waits_for_a_question_that_fails_knows_at_once_and_does_not_ask() {
+    run(async {
+        for (policy, passes) in [("deny", false), ("allow", true)] {
+            let fleet = used_up(policy).await;
+            let before = asked(&fleet);
+            let (since, fetches) = wait_for(&fleet, 50).await;
+            assert_eq!(asked(&fleet), before + 1, "one asks for all");
+            all_know(&fleet, fetches).await;
+            for _ in 0..50 {
+                let ruling = fleet.nodes[0].try_decide_again(&root(), since);
+                assert_eq!(ruling.expect("its rule says it").is_allowed(), passes);
+            }
+            let stats = fleet.nodes[0].sharing().unwrap();
+            assert_eq!((stats.failures, stats.degraded, stats.times_degraded), (1, 50, 0));
+        }
+    });
+}
+
+#[test]
+fn who_waits_for_a_renewal_that_fails_knows_at_once() {
+    run(async {
+        let fleet = used_up("deny").await;
+        let before = asked(&fleet);
+        settle().await;
+        assert_eq!(asked(&fleet), before + 1, "it is renewed");
+        let (_, fetches) = wait_for(&fleet, 50).await;
+        assert_eq!(asked(&fleet), before + 1, "all wait for it");
+        all_know(&fleet, fetches).await;
+    });
+}
+
+#[test]
+fn who_waits_for_what_a_batch_has_asked_knows_at_once_that_it_failed() {
+    run(async {
+        let rules = "rules: [{ name: a, key: [], limit: 6000/min, on_store_failure: deny }]";
+        let patient = SharingConfig { timeout: Duration::from_secs(60), ..Default::default() };
+        let fleet = Fleet::with(1, rules, &patient);
+        fleet.shop.go();
+        fleet.shop.is_slow.store(true, Ordering::Relaxed);
+        let requests: [Request<'_>; 3] = [root(); 3];
+        let wait = || fleet.nodes[0].reserve(&requests, &[]).expect_err("nothing is lent");
+        let fetches: Vec<_> = (0..9).map(|_| tokio::spawn(wait().fetch())).collect();
+        settle().await;
+        assert_eq!(asked(&fleet), 1, "one asks for all");
+        all_know(&fleet, fetches).await;
+        assert_eq!(*fleet.nodes[0].health().unwrap().borrow(), Health::Well);
+    });
+}
+
+/// Whoever asked had a fifth of a second left, and the others nearly a minute.
+#[test]
+fn who_waits_for_a_question_that_had_no_time_asks_again() {
+    run(async {
+        let rules = "rules: [{ name: a, key: [], concurrent: 4, on_store_failure: deny }]";
+        let patient = SharingConfig { timeout: Duration::from_secs(60), ..Default::default() };
+        let fleet = Fleet::with(1, rules, &patient);
+        let engine = &fleet.nodes[0];
+        fleet.shop.is_slow.store(true, Ordering::Relaxed);
+        let hasty = engine.try_decide(&root()).expect_err("no permit is here");
+        fleet.clock.advance(Duration::from_millis(59_800));
+        let hasty = async {
+            let since = hasty.since();
+            hasty.fetch().await;
+            engine.try_decide_again(&root(), since).expect("its time is over").is_allowed()
+        };
+        let patient = async {
+            settle().await;
+            fleet.shop.is_slow.store(false, Ordering::Relaxed);
+            let ruling = timeout(Duration::from_secs(20), engine.decide_waiting(&root())).await;
+            ruling.expect("it does not wait for a minute").is_allowed()
+        };
+        assert_eq!(tokio::join!(hasty, patient), (false, true));
+        assert_eq!(asked(&fleet), 2);
+    });
+}
