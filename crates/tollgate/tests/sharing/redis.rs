@@ -9,10 +9,19 @@ use tollgate::{
     Clock as _, Engine, Health, Request, RuleSet, SharingConfig, SystemClock, Timer as _,
 };
 
-use crate::process::Redis;
+use crate::process::{Kind, Redis, start_cluster};
 use crate::root;
 
-/// A node, and the Redis that it shares its limits through. Both are patient: the machine may be busy.
+/// A node that is patient: the machine may be busy.
+fn node(rules: &str, url: &str) -> Engine {
+    let config = RedisConfig { timeout: PATIENCE, ..Default::default() };
+    let store = RedisStore::open(url, config, Arc::new(SystemClock::new())).unwrap();
+    let config = SharingConfig { timeout: PATIENCE, ..Default::default() };
+    let rules = RuleSet::parse(rules).unwrap_or_else(|error| panic!("{error}"));
+    Engine::builder(rules).store(store, config).unwrap().build().unwrap()
+}
+
+/// A node, and the Redis that it shares its limits through.
 struct Shared {
     redis: Redis,
     engine: Engine,
@@ -21,12 +30,7 @@ struct Shared {
 impl Shared {
     fn new(rules: &str) -> Self {
         let redis = Redis::start(&["--maxmemory-policy", "noeviction"]);
-        let config = RedisConfig { timeout: PATIENCE, ..Default::default() };
-        let store = RedisStore::open(&redis.url(), config, Arc::new(SystemClock::new())).unwrap();
-        let config = SharingConfig { timeout: PATIENCE, ..Default::default() };
-        let rules = RuleSet::parse(rules).unwrap_or_else(|error| panic!("{error}"));
-        let engine = Engine::builder(rules).store(store, config).unwrap().build().unwrap();
-        Self { redis, engine }
+        Self { engine: node(rules, &redis.url()), redis }
     }
 
     async fn passes(&self, request: &Request<'_>) -> bool {
@@ -48,27 +52,27 @@ impl Shared {
         line.and_then(|count| count.trim().parse().ok()).expect("Redis counts them")
     }
 
-    /// Asks until Redis has refused so many questions more.
-    async fn asks_until_refused(&self, more: u64) {
-        let (clock, enough) = (SystemClock::new(), self.refused() + more);
-        let begin = clock.now();
-        while self.refused() < enough {
-            self.passes(&root()).await;
-            assert!(clock.now().since(begin) < DEADLINE, "in vain");
-            clock.sleep(Duration::from_millis(5)).await;
-        }
-    }
-
-    /// Waits until the node knows that Redis is well.
-    async fn is_well(&self) {
-        let mut health = self.engine.health().expect("it has a store");
-        let is_well = health.wait_for(|health| *health == Health::Well);
-        timeout(DEADLINE, is_well).await.expect("it is well in time").expect("the engine lives");
-    }
-
     fn times_degraded(&self) -> u64 {
         self.engine.sharing().expect("it has a store").times_degraded
     }
+}
+
+/// Asks again and again until a count has grown by so much.
+async fn ask_until(engine: &Engine, request: &Request<'_>, more: u64, count: impl Fn() -> u64) {
+    let (clock, enough) = (SystemClock::new(), count() + more);
+    let begin = clock.now();
+    while count() < enough {
+        let _ = engine.decide_waiting(request).await;
+        assert!(clock.now().since(begin) < DEADLINE, "in vain");
+        clock.sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Waits until a node knows that Redis is well.
+async fn is_well(engine: &Engine) {
+    let mut health = engine.health().expect("it has a store");
+    let is_well = health.wait_for(|health| *health == Health::Well);
+    timeout(DEADLINE, is_well).await.expect("it is well in time").expect("the engine lives");
 }
 
 fn run(test: impl Future<Output = ()>) {
@@ -105,14 +109,56 @@ fn a_redis_that_refuses_questions_is_left_alone_once_until_it_answers_them() {
             };
             cli(&["COPY", "tg:epoch", "kept"]);
             cli(&breaks);
-            shared.asks_until_refused(12).await;
+            ask_until(&shared.engine, &root(), 12, || shared.refused()).await;
             assert!(shared.engine.sharing().unwrap().is_degraded, "{what}");
             assert_eq!(shared.times_degraded(), 1, "{what}");
             cli(&mends);
-            shared.is_well().await;
+            is_well(&shared.engine).await;
             assert!(shared.passes(&root()).await, "{what}");
             assert_eq!(shared.times_degraded(), 1, "{what}");
         }
+    });
+}
+
+/// The others serve their keys, and whoever is asked for the time.
+#[test]
+fn a_cluster_that_lacks_a_server_is_left_alone_once_until_it_is_back() {
+    let mut servers = start_cluster(Kind::Redis);
+    for server in &servers {
+        server.cli(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]);
+    }
+    let id = servers[2].cli(&["CLUSTER", "MYID"]);
+    let is_replica = |server: &Redis| {
+        let own = server.cli(&["CLUSTER", "NODES"]);
+        own.lines().any(|line| line.contains("myself,slave") && line.contains(&id))
+    };
+    let replica = servers.iter().position(is_replica).expect("each has one");
+    let slot = |path: &str| -> u16 {
+        servers[0].cli(&["CLUSTER", "KEYSLOT", &format!("path={path}")]).parse().unwrap()
+    };
+    // The last third of all slots.
+    let path = (0..100).map(|number| format!("/{number}")).find(|path| slot(path) >= 10_923);
+    let path = path.expect("a third of all are there");
+    run(async {
+        let rules = "rules: [{ name: a, key: [path], limit: 4000/h, on_store_failure: deny }]";
+        let url = format!("redis+cluster://127.0.0.1:{}", servers[0].port);
+        let (engine, request) = (node(rules, &url), Request::new("GET", &path));
+        assert!(engine.decide_waiting(&request).await.is_allowed());
+        servers[replica].kill();
+        servers[2].kill();
+        // Whoever does not find a server asks where its slots are now.
+        let looked = || {
+            let stats = servers[0].cli(&["INFO", "commandstats"]);
+            let line = stats.lines().find(|line| line.starts_with("cmdstat_cluster|slots:"));
+            let count = line.and_then(|line| line.split(['=', ',']).nth(1));
+            count.map_or(0, |count| count.parse().unwrap())
+        };
+        ask_until(&engine, &request, 12, looked).await;
+        let stats = engine.sharing().unwrap();
+        assert_eq!((stats.is_degraded, stats.times_degraded), (true, 1));
+        servers[2].restart_empty();
+        is_well(&engine).await;
+        assert_eq!(engine.sharing().unwrap().times_degraded, 1);
     });
 }
 
@@ -163,7 +209,7 @@ fn in_a_redis_without_memory_each_rule_does_as_it_says() {
             if reason.contains("out of memory"));
         assert!(is_named);
         shared.redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
-        shared.is_well().await;
+        is_well(&shared.engine).await;
         assert!(shared.passes(&of("/deny")).await);
         assert!(!shared.passes(&of("/allow")).await, "what passed was told");
         assert_eq!(shared.passing(&of("/local"), 60).await, 20, "what passed was told");
