@@ -1,12 +1,12 @@
-//! Whether something else stands where counters should.
+//! Whether something else stands where counters should, or the mark of the store's memory.
 
 use tollgate_store::{RedisVisit, StoreError};
 
 use super::diagnosis::{Diagnosis, why};
 
 /// Looks at some keys with our names. There may be millions, so not at all of them.
-pub(super) async fn ask(visit: &RedisVisit) -> Diagnosis {
-    match look(visit).await {
+pub(super) async fn ask(visit: &RedisVisit, is_cluster: bool) -> Diagnosis {
+    match look(visit, is_cluster).await {
         Ok(seen) => seen.diagnosis(),
         Err(error) => Diagnosis::unknown(
             CODE,
@@ -16,63 +16,119 @@ pub(super) async fn ask(visit: &RedisVisit) -> Diagnosis {
     }
 }
 
-#[derive(Clone, Debug, Default)]
-struct Seen {
-    /// Keys of ours.
-    ours: usize,
-    /// Those of a wrong type.
-    wrong: usize,
-    examples: Vec<String>,
-    is_all: bool,
-}
-
-async fn look(visit: &RedisVisit) -> Result<Seen, StoreError> {
+async fn look(visit: &RedisVisit, is_cluster: bool) -> Result<Seen, StoreError> {
     let mut seen = Seen::default();
+    let loaded = visit.ask(&["SCRIPT", "LOAD", SCRIPT]).await?;
+    let script = loaded.first().map_or("", String::as_str);
     let mut cursor = "0".to_owned();
     for _ in 0..ROUNDS {
-        let answer = visit.ask(&["SCAN", &cursor, "MATCH", "tg:*", "COUNT", AT_ONCE]).await?;
+        let answer = visit.ask(&["SCAN", &cursor, "MATCH", "tg:{*", "COUNT", AT_ONCE]).await?;
         let (next, names) =
             answer.split_first().map_or(("0", &[][..]), |(next, names)| (next, names));
-        let commands: Vec<_> = names.iter().map(|name| ["TYPE", name.as_str()]).collect();
-        let commands: Vec<&[&str]> = commands.iter().map(|command| &command[..]).collect();
-        for (name, kind) in names.iter().zip(visit.ask_all(&commands).await?) {
-            seen.note(name, kind?.first().map_or("none", String::as_str));
-        }
+        seen.look_at(visit, script, names).await?;
         if next == "0" {
             seen.is_all = true;
             break;
         }
         cursor = next.to_owned();
     }
+    // It stands alone among millions, and everything depends on it. In a Cluster each slot has one.
+    if !is_cluster {
+        seen.look_at(visit, script, &[MARK.to_owned()]).await?;
+    }
     Ok(seen)
 }
 
+/// Keys that were looked at.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    count: usize,
+    /// Those that are not ours, and the first few of them.
+    wrong: usize,
+    examples: Vec<String>,
+    /// The first few marks that are none.
+    marks: Vec<String>,
+    is_all: bool,
+}
+
 impl Seen {
-    fn note(&mut self, name: &str, kind: &str) {
-        // One that has ended meanwhile is of no type.
+    /// Asks of which kind each is and how it begins, which is one step: counters come, go and change
+    /// while somebody looks.
+    async fn look_at(
+        &mut self,
+        visit: &RedisVisit,
+        script: &str,
+        names: &[String],
+    ) -> Result<(), StoreError> {
+        let commands: Vec<_> = names.iter().map(|name| ["EVALSHA", script, "1", name]).collect();
+        let commands: Vec<&[&str]> = commands.iter().map(|command| &command[..]).collect();
+        for (name, reply) in names.iter().zip(visit.ask_all(&commands).await?) {
+            match reply {
+                Ok(texts) => match &texts[..] {
+                    [kind, begin] => self.note(name, kind, begin),
+                    other => {
+                        let reason = format!("a script said {other:?} of `{name}`");
+                        return Err(StoreError::Refused { reason });
+                    }
+                },
+                // Another server of the Cluster has it by now.
+                Err(StoreError::ClusterDown { reason })
+                    if ["MOVED", "ASK"].iter().any(|word| reason.starts_with(word)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, name: &str, kind: &str, begin: &str) {
+        // One that has ended meanwhile is of no kind.
         if kind == "none" {
             return;
         }
-        self.ours += 1;
-        if kind != "hash" && kind != "list" {
-            self.wrong += 1;
-            if self.examples.len() < EXAMPLES {
-                self.examples.push(format!("`{name}` is a {kind}"));
-            }
+        let is_mark = name == MARK || name.ends_with(MARK_OF_SLOT);
+        let is_ours = match kind {
+            "string" if is_mark => is_mark_text(begin),
+            _ if is_mark => false,
+            "string" => is_counter_text(begin),
+            "hash" => begin == "1",
+            "list" => begin.starts_with("log 1 "),
+            _ => false,
+        };
+        self.count += 1;
+        if is_ours {
+            return;
+        }
+        self.wrong += 1;
+        let named = if is_mark { &mut self.marks } else { &mut self.examples };
+        if named.len() < EXAMPLES {
+            named.push(format!("`{name}` is a {kind}"));
         }
     }
 
     fn diagnosis(&self) -> Diagnosis {
-        let Self { ours, wrong, .. } = self;
+        let Self { count, wrong, .. } = self;
         let of = if self.is_all { "all" } else { "those that were looked at, not all" };
+        if !self.marks.is_empty() {
+            return Diagnosis::problem(
+                CODE,
+                format!(
+                    "{}, and not the mark that the store leaves there: it decides nothing about keys \
+                     of this memory",
+                    self.marks.join(", ")
+                ),
+                "find out who writes it, and RENAME it or give the limits another database; one that \
+                 an old version left may go (DEL), which counts as a loss of memory",
+            );
+        }
         if *wrong == 0 {
-            return Diagnosis::ok(CODE, format!("{ours} named tg:*, none of a wrong type ({of})"));
+            let message = format!("{count} under names of ours, tg:*, and nothing else ({of})");
+            return Diagnosis::ok(CODE, message);
         }
         Diagnosis::warning(
             CODE,
             format!(
-                "{wrong} of {ours} keys named tg:* ({of}) are of a type that is not ours, and their \
-                 limits cannot be counted: {}",
+                "{wrong} of {count} keys under names of ours, tg:* ({of}), hold something else, and \
+                 their limits cannot be counted: {}",
                 self.examples.join(", ")
             ),
             "find out who writes them; remove them (DEL), or give the limits another database",
@@ -80,11 +136,48 @@ impl Seen {
     }
 }
 
+/// Whether a text is a counter of which nothing is lent: its kind, the memory, and numbers.
+fn is_counter_text(text: &str) -> bool {
+    let mut words = text.splitn(3, ' ');
+    let is_kind = words.next().is_some_and(|kind| ["bucket", "window", "sliding"].contains(&kind));
+    is_kind && words.next().is_some_and(is_number) && words.next().is_some()
+}
+
+/// Whether a text is the mark of a memory.
+fn is_mark_text(text: &str) -> bool {
+    let words: Vec<_> = text.split(' ').collect();
+    let ["process", _, "epoch", epoch, "lost", lost, "kept", "0" | "1"] = words[..] else {
+        return false;
+    };
+    is_number(epoch) && is_number(lost)
+}
+
+fn is_number(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 const CODE: &str = "keys";
+
+/// The mark of a memory, and what the names of those end with that slots of a Cluster have.
+const MARK: &str = "tg:epoch";
+const MARK_OF_SLOT: &str = "}:epoch";
 
 /// As many keys, ours or not, are looked at in one round, about.
 const AT_ONCE: &str = "500";
 const ROUNDS: usize = 10;
+
+/// Of which kind a key is, and what tells one of ours from others. Of a text that is its beginning,
+/// however long it is: no mark is longer.
+const SCRIPT: &str = "\
+local kind, begin = redis.call('TYPE', KEYS[1]).ok, nil
+if kind == 'string' then
+    begin = redis.call('GETRANGE', KEYS[1], 0, 127)
+elseif kind == 'hash' then
+    begin = redis.call('HGET', KEYS[1], 'v')
+elseif kind == 'list' then
+    begin = redis.call('LINDEX', KEYS[1], 0)
+end
+return { kind, string.sub(begin or '', 1, 128) }";
 
 /// So many keys are named.
 const EXAMPLES: usize = 3;
@@ -95,18 +188,63 @@ mod tests {
     use crate::doctor::diagnosis::Grade;
 
     #[test]
-    fn a_few_of_those_that_are_wrong_are_named() {
+    fn what_the_scripts_write_is_ours() {
         let mut seen = Seen { is_all: true, ..Seen::default() };
-        seen.note("tg:{a}:r:1", "hash");
-        seen.note("tg:{a}:r:2", "list");
-        seen.note("tg:{a}:r:3", "none");
-        assert_eq!((seen.diagnosis().grade, seen.ours), (Grade::Ok, 2));
-        for number in 0..9 {
-            seen.note(&format!("tg:{number}"), "string");
+        seen.note("tg:{a}:r:0", "none", "");
+        assert_eq!(seen.count, 0, "it has ended");
+        for (name, kind, begin) in [
+            ("tg:{a}:r:1", "string", "bucket 1700000000000000 \0\0\u{fffd}\0\0 \0\0\0\0"),
+            ("tg:{a}:r:2", "string", "window 17 18 0 0000000000000003 17"),
+            ("tg:{a}:r:3", "string", "sliding 17 18 0 0000000000000003 0000000000000004 17"),
+            ("tg:{a}:r:4", "hash", "1"),
+            ("tg:{a}:r:permits", "hash", "1"),
+            ("tg:{a}:r:5", "list", "log 1 17 18 3"),
+            ("tg:epoch", "string", "process 5f3a epoch 17 lost 0 kept 0"),
+            ("tg:{7}:epoch", "string", "process 5f3a epoch 17 lost 16 kept 1"),
+        ] {
+            seen.note(name, kind, begin);
+            assert_eq!((seen.diagnosis().grade, seen.wrong), (Grade::Ok, 0), "{name}: {begin}");
+        }
+    }
+
+    #[test]
+    fn a_few_of_those_that_are_not_are_named() {
+        let others = [
+            ("string", ""),
+            ("string", "1"),
+            ("string", "bucket of flowers"),
+            ("string", "window 17"),
+            ("string", "process 5f3a epoch 17 lost 0 kept 0"),
+            ("hash", ""),
+            ("hash", "2"),
+            ("list", "log 2 17"),
+            ("zset", "1"),
+        ];
+        let mut seen = Seen { is_all: true, ..Seen::default() };
+        seen.note("tg:{a}:r:1", "hash", "1");
+        for (at, (kind, begin)) in others.into_iter().enumerate() {
+            seen.note("tg:{a}:r:2", kind, begin);
+            assert_eq!(seen.wrong, at + 1, "{kind}: {begin}");
         }
         let found = seen.diagnosis();
         assert_eq!(found.grade, Grade::Warning);
-        assert!(found.message.contains("9 of 11"), "{found:?}");
+        assert!(found.message.contains("9 of 10"), "{found:?}");
         assert_eq!(found.message.matches("is a string").count(), EXAMPLES);
+    }
+
+    #[test]
+    fn a_mark_that_is_none_is_a_problem() {
+        for (name, kind, begin) in [
+            ("tg:epoch", "hash", "1"),
+            ("tg:epoch", "string", "bucket 17 "),
+            ("tg:{7}:epoch", "string", "process 5f3a epoch 17 lost 0 kept 0 more"),
+            ("tg:{7}:epoch", "string", "process 5f3a epoch x lost 0 kept 0"),
+        ] {
+            let mut seen = Seen::default();
+            seen.note(name, kind, begin);
+            let found = seen.diagnosis();
+            assert_eq!(found.grade, Grade::Problem, "{name}: {begin}");
+            assert!(found.message.starts_with(&format!("`{name}` is a {kind}, and not")));
+        }
     }
 }

@@ -130,7 +130,7 @@ async fn of_server(
         found.push(memory::eviction(&info, &asked));
         found.push(memory::used(&info, &asked));
         found.push(disk::ask(visit, &info).await);
-        found.push(keys::ask(visit).await);
+        found.push(keys::ask(visit, is_cluster).await);
     }
     found.into_iter().map(|one| one.at(visit.address())).collect()
 }

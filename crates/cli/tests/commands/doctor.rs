@@ -191,26 +191,59 @@ fn a_user_who_may_do_no_more_than_the_store_needs_is_well() {
     assert_eq!((&*grade("disk"), &*grade("keys")), ("unknown", "unknown"));
     doctor(&url).ends(0).prints(&["cannot be looked at (NOPERM", "allow `+scan +type`"]);
 
+    // And with what the documents say beside that, nothing is hidden.
+    redis.cli(&["SET", "tg:{alice}:api:5f3a9c01", "window 17 18 0 0000000000000003 17"]);
+    let more = ["+config|get", "+scan", "+type", "+cluster|info", "+cluster|nodes"];
+    assert_eq!(redis.cli(&[&["ACL", "SETUSER", "limits"][..], &more].concat()), "OK");
+    let grade = grades(&url, 0);
+    assert_eq!((&*grade("disk"), &*grade("keys")), ("ok", "ok"));
+
     assert_eq!(redis.cli(&["ACL", "SETUSER", "limits", "-info"]), "OK");
     doctor(&url).ends(1).prints(&["may not even ask what the store asks first"]);
 }
 
 #[test]
-fn keys_of_a_wrong_type_are_warned_of() {
+fn what_is_not_ours_is_warned_of_under_our_names_alone() {
     let redis = Redis::start(&[]);
-    redis.cli(&["SET", "tg:{alice}:api:5f3a9c01", "1"]);
-    redis.cli(&["HSET", "tg:{bob}:api:5f3a9c01", "a", "1"]);
+    // As the store writes them.
+    redis.cli(&["SET", "tg:epoch", "process 5f3a epoch 17 lost 0 kept 0"]);
+    redis.cli(&["SET", "tg:{alice}:api:5f3a9c01", "window 17 18 0 0000000000000003 17"]);
+    redis.cli(&["HSET", "tg:{bob}:api:5f3a9c01", "v", "1"]);
+    redis.cli(&["RPUSH", "tg:{carol}:api:5f3a9c01", "log 1 17 18 1", "18 1"]);
+    // Of others, where no counter ever stands.
     redis.cli(&["SET", "other", "1"]);
+    redis.cli(&["SET", "tg:other", "1"]);
+    doctor(&redis.url()).ends(0).prints(&["4 under names of ours, tg:*, and nothing else (all)"]);
+
+    redis.cli(&["SET", "tg:{alice}:api:5f3a9c02", "1"]);
+    redis.cli(&["HSET", "tg:{bob}:api:5f3a9c02", "a", "1"]);
+    redis.cli(&["RPUSH", "tg:{carol}:api:5f3a9c02", "1"]);
     doctor(&redis.url()).ends(0).prints(&[
         "warning  keys",
-        "1 of 2 keys named tg:* (all)",
-        "`tg:{alice}:api:5f3a9c01` is a string",
+        "3 of 7 keys under names of ours, tg:* (all), hold something else",
+        "`tg:{alice}:api:5f3a9c02` is a string",
+        "`tg:{bob}:api:5f3a9c02` is a hash",
+        "`tg:{carol}:api:5f3a9c02` is a list",
         "; no problem",
     ]);
     // No more are looked at than a visit should.
-    let many = "for i = 1, 20000 do redis.call('HSET', 'tg:{' .. i .. '}', 'a', 1) end";
+    let many = "for i = 1, 20000 do redis.call('HSET', 'tg:{' .. i .. '}', 'v', 1) end";
     redis.cli(&["EVAL", many, "0"]);
     doctor(&redis.url()).ends(0).prints(&["(those that were looked at, not all)"]);
+}
+
+#[test]
+fn what_stands_in_the_place_of_the_mark_is_a_problem() {
+    let redis = Redis::start(&[]);
+    redis.cli(&["HSET", "tg:epoch", "epoch", "17"]);
+    // However many others there are.
+    let many = "for i = 1, 20000 do redis.call('HSET', 'tg:{' .. i .. '}', 'v', 1) end";
+    redis.cli(&["EVAL", many, "0"]);
+    doctor(&redis.url()).ends(1).prints(&[
+        "problem  keys",
+        "`tg:epoch` is a hash, and not the mark",
+        "help: find out who writes it, and RENAME it",
+    ]);
 }
 
 #[test]

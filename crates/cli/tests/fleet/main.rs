@@ -13,6 +13,7 @@ mod change;
 #[path = "../serve/resp/client.rs"]
 #[allow(dead_code, reason = "this test program uses a part of it")]
 mod client;
+mod doctor;
 mod faults;
 mod load;
 mod operators;
