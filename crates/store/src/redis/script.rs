@@ -25,10 +25,10 @@ impl Algorithm {
             };
         }
         macro_rules! source {
-            ($head:literal, $quick:literal, $budget:literal) => {
+            ([$($head:literal),+], $quick:literal, $budget:literal) => {
                 concat!(
                     part!("prelude"),
-                    part!($head),
+                    $(part!($head),)+
                     part!("found"),
                     part!($quick),
                     part!("quickly"),
@@ -43,10 +43,10 @@ impl Algorithm {
             };
         }
         match self {
-            Self::Bucket => source!("bucket_head", "bucket_quick", "bucket"),
-            Self::Window => source!("window_head", "window_quick", "window"),
-            Self::Sliding => source!("sliding_head", "sliding_quick", "sliding"),
-            Self::Permits => source!("permits_head", "permits_quick", "permits"),
+            Self::Bucket => source!(["bucket_head"], "bucket_quick", "bucket"),
+            Self::Window => source!(["window_loss", "window_head"], "window_quick", "window"),
+            Self::Sliding => source!(["window_loss", "sliding_head"], "sliding_quick", "sliding"),
+            Self::Permits => source!(["permits_head"], "permits_quick", "permits"),
             Self::Log => concat!(part!("prelude"), part!("arguments"), part!("log")),
         }
     }

@@ -8,7 +8,7 @@
 --   fields               the names of its numbers in the key's hash; a text has them in this order
 --   to_text(account), of_text(text)  its numbers in a text, and back
 --   read(account)        its arguments of a question
---   open(account, lost, former)  the numbers of a key that is not known, or of a former memory
+--   open(account, former)  the numbers of a key that is not known, or of a former memory
 --   settle(account)      lets time pass up to account.at; false if the question names other windows
 --   hold_down(account, s, ns)
 --   advance(account)     what else there is to do when time has passed; not of all budgets
@@ -115,16 +115,6 @@ local function as_text(account, budget)
     return budget.name .. ' ' .. EPOCH_TEXT .. ' ' .. budget.to_text(account)
 end
 
--- When a window that is not known, or of a former memory, was lost; nothing if it was not. A short one
--- is taken for lost with every memory. A long one goes on with what was kept, but what was lost before
--- that stays lost, of those that were not written since.
-local function window_loss(is_short, lost, former)
-    if lost > 0 and KEPT > 0 and not is_short then
-        lost = (KEPT > 1 and (former or 0) < KEPT) and KEPT or 0
-    end
-    return lost > 0 and lost or nil
-end
-
 -- The numbers of a window, and the time, in digits.
 local function digits_of(account, names)
     local numbers = {}
@@ -172,7 +162,7 @@ local function load(key, budget)
         if is_known and account.leases > 0 then account.is_stale = true end
         account.epoch, account.at = EPOCH, account.at or NOW
         account.escrow, account.hungry, account.leases, account.due = 0, 0, 0, 0
-        budget.open(account, LOST, former)
+        budget.open(account, former)
     end
     return account
 end

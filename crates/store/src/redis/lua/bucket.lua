@@ -20,10 +20,10 @@ function bucket.read(ask)
     ask.span_s, ask.span_g = number(), number()
 end
 
-function bucket.open(account, lost)
-    if lost == 0 then return end
+function bucket.open(account)
+    if LOST == 0 then return end
     -- Empty when the last lease of the former memory is over.
-    local s, ns = split(lost)
+    local s, ns = split(LOST)
     if is_lent then s, ns = add(s, ns, hold_s, hold_ns, BILLION) end
     local g = ns * per_nano
     s, g = add(s, g, capacity_s, capacity_g, BASE)

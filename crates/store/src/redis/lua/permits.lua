@@ -6,9 +6,9 @@ local permits = { fields = {}, reusable = true }
 local UNKNOWN = 'lease unknown'
 
 -- All of them may be out, until the leases of the former memory are over.
-function permits.open(account, lost)
-    if lost == 0 then return end
-    local s, ns = split(lost)
+function permits.open(account)
+    if LOST == 0 then return end
+    local s, ns = split(LOST)
     s, ns = add(s, ns, hold_s, hold_ns, BILLION)
     local unknown = new_lease(0, 0)
     unknown[GRANTED], unknown[UNTIL_S], unknown[UNTIL_NS] = most, s, ns

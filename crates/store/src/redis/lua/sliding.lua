@@ -31,8 +31,8 @@ local function weigh(account)
 end
 
 -- As with a fixed window.
-function sliding.open(account, lost, former)
-    account.lost = window_loss(is_short, lost, former)
+function sliding.open(account, former)
+    account.lost = window_loss(is_short, former)
 end
 
 function sliding.settle(account, ask)

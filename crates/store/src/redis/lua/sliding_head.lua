@@ -15,6 +15,7 @@ local NOW_S, NOW_NS = tonumber(clock[1]), clock[2] * 1000
 local NUMBERS = '%d %d %016d %016d'
 
 -- As with a fixed window, and a length later, as long as a window counts also in the next.
-local LOSS_S = LOST > 0 and (is_short or not KEPT) and floor(LOST / MILLION) + length_s
-local LOSS_NS = (LOST % MILLION) * 1000 + length_ns
+local LOSS = window_loss(is_short)
+local LOSS_S = LOSS and floor(LOSS / MILLION) + length_s
+local LOSS_NS = LOSS and (LOSS % MILLION) * 1000 + length_ns
 if LOSS_S and LOSS_NS >= BILLION then LOSS_S, LOSS_NS = LOSS_S + 1, LOSS_NS - BILLION end

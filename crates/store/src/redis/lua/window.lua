@@ -16,8 +16,8 @@ function window.read(ask)
 end
 
 -- A window that was lost is taken for spent.
-function window.open(account, lost, former)
-    account.lost = window_loss(is_short, lost, former)
+function window.open(account, former)
+    account.lost = window_loss(is_short, former)
 end
 
 function window.settle(account, ask)

@@ -13,7 +13,7 @@ place = LIMIT + 2
 local NOW_S, NOW_NS = tonumber(clock[1]), clock[2] * 1000
 local NUMBERS = '%d %d %016d'
 
--- When something was lost that windows are taken for spent for, if anything was: short ones after every
--- loss, long ones if nothing at all was kept.
-local LOSS_S = LOST > 0 and (is_short or not KEPT) and floor(LOST / MILLION)
-local LOSS_NS = (LOST % MILLION) * 1000
+-- When the windows of keys that are not there were lost, if they were.
+local LOSS = window_loss(is_short)
+local LOSS_S = LOSS and floor(LOSS / MILLION)
+local LOSS_NS = LOSS and (LOSS % MILLION) * 1000
