@@ -32,6 +32,7 @@ enum Rule {
         limit: u64,
         now: u64,
         spent: u64,
+        excused: u64,
     },
     Sliding {
         length: u64,
@@ -63,7 +64,8 @@ impl Audit {
     pub fn of(subject: &Subject, phase: u64) -> Self {
         let Some((count, length)) = subject.rate() else { return Self(Rule::Permits) };
         let burst = subject.capacity();
-        let window = |shift| Rule::Window { length, shift, limit: burst, now: 0, spent: 0 };
+        let window =
+            |shift| Rule::Window { length, shift, limit: burst, now: 0, spent: 0, excused: 0 };
         let (wide_count, period) = (u128::from(count), u128::from(length));
         Self(match subject.kind {
             Kind::Permits(_) => Rule::Permits,
@@ -76,6 +78,18 @@ impl Audit {
                 Rule::Bucket { level: capacity, capacity, count: wide_count, period, at: 0 }
             }
         })
+    }
+
+    /// So many may pass twice in the window of that time: a replica had not heard of them when it took over.
+    /// Windows of more than a minute alone are excused for that.
+    pub(crate) const fn excuses(&mut self, time: u64, tokens: u64) {
+        if let Rule::Window { length, shift, now, spent, excused, .. } = &mut self.0 {
+            let window = (time + *shift) / *length;
+            if window != *now {
+                (*now, *spent, *excused) = (window, 0, 0);
+            }
+            *excused += tokens;
+        }
     }
 
     /// Something passes, not before what passed last. That a bucket over real admissions never runs
@@ -111,11 +125,13 @@ impl Rule {
                 *level = level.saturating_sub(spent);
                 is_fine
             }
-            Self::Window { length, shift, limit, now, spent } => {
+            Self::Window { length, shift, limit, now, spent, excused } => {
                 let window = (time + *shift) / *length;
-                *spent = if window == *now { *spent + cost } else { cost };
-                *now = window;
-                *spent <= *limit
+                if window != *now {
+                    (*now, *spent, *excused) = (window, 0, 0);
+                }
+                *spent += cost;
+                *spent <= *limit + *excused
             }
             Self::Sliding { length, limit, now, last, this } => {
                 let window = time / *length;

@@ -2,7 +2,8 @@
 //!
 //! A [`Fleet`] is many nodes (core's `Borrower`), one store (core's `Lender`) and a network between
 //! them that loses, delays, repeats and reorders; clocks are apart and run at different speeds, nodes
-//! die, freeze and are cut off, the store starts again and forgets. An [`Audit`] counts what really
+//! die, freeze and are cut off, the store starts again and forgets, or a replica takes over that had not
+//! heard of everything. An [`Audit`] counts what really
 //! passes and compares it with the limit, in exact numbers and without asking the code under test.
 //!
 //! A run is a function of its [`Plan`], and [`Plan::troubled`] is a function of a seed: [`schedule`]
@@ -24,6 +25,7 @@ pub mod figures;
 mod fleet;
 mod ideal;
 mod member;
+mod outcome;
 mod plan;
 mod schedule;
 mod subject;
@@ -31,8 +33,9 @@ mod trouble;
 
 pub use audit::Audit;
 pub use chance::Chance;
-pub use fleet::{Fleet, Outcome};
+pub use fleet::Fleet;
 pub use member::Member;
+pub use outcome::Outcome;
 pub use plan::{Loss, MILLI, Pace, Plan, SECOND};
 pub use schedule::{Broken, Failure, schedule, trace};
 pub use subject::Subject;

@@ -48,19 +48,23 @@ pub struct Plan {
     pub cuts: Option<u64>,
     /// The store starts again about every so often, and forgets in every other case.
     pub restarts: Option<u64>,
-    /// What it knows of that.
+    /// A replica takes the store's place about every so often, and knows it.
+    pub takeovers: Option<u64>,
+    /// For how long it had not heard of anything then, at most.
+    pub lag: u64,
+    /// What a store knows that has forgotten, or a replica that has taken over.
     pub loss: Loss,
     /// How often the store drops the account of a key that has its whole budget.
     pub dropped: u64,
 }
 
-/// Whether a store that has forgotten knows that.
+/// Whether a store that has forgotten something knows that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Loss {
     /// It takes everything for spent: a promise that holds.
     #[default]
     Known,
-    /// It believes that nothing ever was, and lends it all again: what a failure looks like.
+    /// It believes what it knows, and lends the rest again: what a failure looks like.
     Unnoticed,
 }
 
@@ -114,6 +118,8 @@ impl Plan {
             freezes: None,
             cuts: None,
             restarts: None,
+            takeovers: None,
+            lag: 300 * MILLI,
             loss: Loss::Known,
             dropped: 0,
         }

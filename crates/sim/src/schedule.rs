@@ -4,7 +4,8 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::fleet::{Fleet, Outcome};
+use crate::fleet::Fleet;
+use crate::outcome::Outcome;
 use crate::plan::{Loss, Plan};
 
 /// What must never be: more passed than may, or more was lent than there is.

@@ -7,6 +7,8 @@ use std::time::Duration;
 use tollgate_core::lease::Lender;
 use tollgate_core::{Anchor, Limit, LimitError};
 
+use crate::plan::SECOND;
+
 /// A limit that is lent, or permits; and what the simulator knows about it without asking.
 ///
 /// ```
@@ -180,6 +182,12 @@ impl Subject {
             (_, Some(limit)) => Lender::new(limit, Anchor::default(), round_trip),
             (_, None) => None,
         }
+    }
+
+    /// Whether it is a window of which a replica that takes over believes what it knows.
+    pub(crate) fn is_long_window(&self) -> bool {
+        let is_window = matches!(self.kind, Kind::Window | Kind::Jittered);
+        is_window && self.rate().is_some_and(|(_, length)| length > 60 * SECOND)
     }
 
     pub(crate) const fn is_permits(&self) -> bool {

@@ -70,6 +70,7 @@ impl Plan {
             cuts: c.sometimes(400, now_and_then),
             restarts: c.sometimes(500, now_and_then),
             dropped: c.sometimes(300, |c| c.below(1_000)).unwrap_or(0),
+            takeovers: c.sometimes(400, now_and_then),
             ..calm
         }
     }

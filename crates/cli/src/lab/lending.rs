@@ -148,6 +148,7 @@ struct Report {
     cuts: u64,
     restarts: u64,
     losses: u64,
+    takeovers: u64,
     failure: Option<Broken>,
 }
 
@@ -176,17 +177,19 @@ impl Report {
             cuts: sum.cuts,
             restarts: sum.restarts,
             losses: sum.losses,
+            takeovers: sum.takeovers,
             failure: found.failure.as_ref().map(|failure| Broken::of(failure, flags)),
         }
     }
 
     fn to_text(&self) -> String {
         let Self { seed, schedules, requests, decided_by_nodes, exchanges, .. } = self;
-        let Self { deaths, freezes, cuts, restarts, losses, .. } = self;
+        let Self { deaths, freezes, cuts, restarts, losses, takeovers, .. } = self;
         let sum = format!(
             "{schedules} schedules from seed {seed}: {requests} requests, {decided_by_nodes} decided by \
              nodes alone, {exchanges} exchanges\n{deaths} nodes died, {freezes} froze, {cuts} were cut \
-             off; {restarts} stores started again, {losses} had forgotten everything\n"
+             off; {restarts} stores started again, {losses} had forgotten everything; {takeovers} replicas \
+             took over\n"
         );
         let colours = print::colours();
         match &self.failure {

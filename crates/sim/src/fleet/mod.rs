@@ -2,21 +2,24 @@
 
 mod network;
 mod nodes;
+mod replica;
 mod store;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
-use std::ops::AddAssign;
 
+use tollgate_core::Tick;
 use tollgate_core::lease::{Account, Exchange, Grant, Lender, Node, Receipt};
 
 use crate::audit::Audit;
 use crate::chance::Chance;
 use crate::ideal::Ideal;
 use crate::member::Member;
+use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::schedule::Broken;
 use network::Scheduled;
+use replica::Replica;
 
 /// A fleet at one moment of its run.
 ///
@@ -39,6 +42,9 @@ pub struct Fleet {
     lender: Lender,
     account: Option<Account>,
     epoch: u64,
+    /// When it has forgotten everything last.
+    forgot: Option<Tick>,
+    replica: Option<Replica>,
     members: Vec<Member>,
     events: BinaryHeap<Reverse<Scheduled>>,
     order: u64,
@@ -55,34 +61,6 @@ pub struct Fleet {
     asked: Vec<u64>,
     /// The last events, and how many of them.
     trace: (VecDeque<String>, usize),
-}
-
-/// What came of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// How many requests there were.
-    pub requests: u64,
-    /// Those of them that waited for the store.
-    pub waited: u64,
-    /// Tokens that passed.
-    pub passed: u64,
-    /// Those of them that a node let pass by itself.
-    pub local: u64,
-    /// Tokens that would have passed if one limiter had seen every request at once; 0 unless the
-    /// limit is a bucket.
-    pub ideal: u64,
-    /// Messages that came to the store, repeated ones included.
-    pub exchanges: u64,
-    /// Nodes that died.
-    pub deaths: u64,
-    /// Nodes that stood still for a while.
-    pub freezes: u64,
-    /// Nodes that were cut off for a while.
-    pub cuts: u64,
-    /// How often the store started again.
-    pub restarts: u64,
-    /// How often it had forgotten everything then.
-    pub losses: u64,
 }
 
 /// Names an exchange.
@@ -104,6 +82,10 @@ enum Event {
     Freeze,
     Cut,
     Restart,
+    /// A replica hears of nothing from now on.
+    Lag,
+    /// And takes the store's place.
+    TakeOver,
 }
 
 impl Fleet {
@@ -132,6 +114,8 @@ impl Fleet {
             chance,
             phase,
             epoch: 0,
+            forgot: None,
+            replica: None,
             members: Vec::new(),
             events: BinaryHeap::new(),
             order: 0,
@@ -154,6 +138,7 @@ impl Fleet {
         fleet.after_about(fleet.plan.freezes, Event::Freeze);
         fleet.after_about(fleet.plan.cuts, Event::Cut);
         fleet.after_about(fleet.plan.restarts, Event::Restart);
+        fleet.after_about(fleet.plan.takeovers, Event::Lag);
         Ok(fleet)
     }
 
@@ -244,35 +229,20 @@ impl Fleet {
 
     fn happens(&mut self, event: Event) -> Result<(), Broken> {
         match event {
-            Event::Request(place) => self.request_comes(place),
-            Event::Wake(place) => {
-                self.wakes(place);
-                Ok(())
-            }
-            Event::AtStore(place, exchange) => self.at_store(place, exchange),
-            Event::Undo(exchange) => self.undo(&exchange),
-            Event::AtNode(place, node, grant) => self.at_node(place, node, grant),
-            Event::Finish(place, node, receipt) => {
-                self.finishes(place, node, receipt);
-                Ok(())
-            }
-            Event::Death => {
-                self.one_dies();
-                Ok(())
-            }
-            Event::Freeze => {
-                self.one_freezes();
-                Ok(())
-            }
-            Event::Cut => {
-                self.some_are_cut_off();
-                Ok(())
-            }
-            Event::Restart => {
-                self.restart();
-                Ok(())
-            }
+            Event::Request(place) => return self.request_comes(place),
+            Event::AtStore(place, exchange) => return self.at_store(place, exchange),
+            Event::Undo(exchange) => return self.undo(&exchange),
+            Event::AtNode(place, node, grant) => return self.at_node(place, node, grant),
+            Event::Wake(place) => self.wakes(place),
+            Event::Finish(place, node, receipt) => self.finishes(place, node, receipt),
+            Event::Death => self.one_dies(),
+            Event::Freeze => self.one_freezes(),
+            Event::Cut => self.some_are_cut_off(),
+            Event::Restart => self.restart(),
+            Event::Lag => self.replica_lags(),
+            Event::TakeOver => self.replica_takes_over(),
         }
+        Ok(())
     }
 
     fn note(&mut self, event: &Event) {
@@ -283,21 +253,5 @@ impl Fleet {
             }
             last.push_back(format!("{:.9} s {event:?}", (self.now - Plan::START) as f64 / 1e9));
         }
-    }
-}
-
-impl AddAssign for Outcome {
-    fn add_assign(&mut self, other: Self) {
-        self.requests += other.requests;
-        self.waited += other.waited;
-        self.passed += other.passed;
-        self.local += other.local;
-        self.ideal += other.ideal;
-        self.exchanges += other.exchanges;
-        self.deaths += other.deaths;
-        self.freezes += other.freezes;
-        self.cuts += other.cuts;
-        self.restarts += other.restarts;
-        self.losses += other.losses;
     }
 }

@@ -19,7 +19,7 @@ impl Fleet {
     }
 
     /// The store's books on the key, opened if there are none.
-    fn account(&mut self) -> (&Lender, &mut Account) {
+    pub(super) fn account(&mut self) -> (&Lender, &mut Account) {
         let (lender, phase) = (&self.lender, Phase(self.phase));
         let open = || lender.open(Tick::from_nanos(self.now), phase);
         (lender, self.account.get_or_insert_with(open))
@@ -81,19 +81,26 @@ impl Fleet {
 
     /// All that is on its way is lost, and in every other case the store's memory as well.
     pub(super) fn restart(&mut self) {
-        let is_message = |event: &Event| {
-            matches!(event, Event::AtStore(..) | Event::AtNode(..) | Event::Undo(_))
-        };
-        self.events.retain(|Reverse(Scheduled { event, .. })| !is_message(event));
+        self.lose_messages();
         self.outcome.restarts += 1;
         if self.chance.per_mille(500) {
             self.outcome.losses += 1;
             self.epoch += 1;
             self.account = None;
             if self.plan.loss == Loss::Known {
-                self.lender = self.base.clone().after_loss(self.epoch, Tick::from_nanos(self.now));
+                let now = Tick::from_nanos(self.now);
+                self.forgot = Some(now);
+                self.lender = self.base.clone().after_loss(self.epoch, now);
             }
+            self.replica_starts_anew();
         }
         self.after_about(self.plan.restarts, Event::Restart);
+    }
+
+    pub(super) fn lose_messages(&mut self) {
+        let is_message = |event: &Event| {
+            matches!(event, Event::AtStore(..) | Event::AtNode(..) | Event::Undo(_))
+        };
+        self.events.retain(|Reverse(Scheduled { event, .. })| !is_message(event));
     }
 }
