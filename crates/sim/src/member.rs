@@ -1,5 +1,7 @@
 //! A node in virtual time.
 
+use std::time::Duration;
+
 use tollgate_core::Tick;
 use tollgate_core::lease::{Borrower, Node, Terms};
 
@@ -24,6 +26,42 @@ pub struct Member {
     pub(crate) frozen: u64,
     /// Until when nothing gets through.
     pub(crate) cut: u64,
+    pub(crate) permits: Running,
+}
+
+/// What a node does with permits, seen from outside.
+#[derive(Debug, Default)]
+pub(crate) struct Running {
+    /// Permits that requests have which are under way, whoever lends them.
+    pub(crate) running: u64,
+    /// The number of the latest exchange, and when it was first sent.
+    pub(crate) sent: (u64, u64),
+    /// When the latest was sent that was answered, and when it was answered.
+    pub(crate) touched: u64,
+    pub(crate) answered: u64,
+    /// When something was first sent since.
+    pub(crate) tried: Option<u64>,
+    /// What the store has lent since it was last excused.
+    pub(crate) lent: Option<u64>,
+    /// From when on it may have more under way than that.
+    pub(crate) excused: Option<u64>,
+}
+
+impl Running {
+    /// What is under way may not be lent any more from that time on.
+    pub(crate) fn excuse(&mut self, from: u64) {
+        self.excused = Some(self.excused.map_or(from, |excused| excused.min(from)));
+        self.lent = None;
+    }
+
+    /// Whoever has no more under way than it was lent needs no excuse.
+    pub(crate) fn settle(&mut self) {
+        self.excused = self.excused.filter(|_| self.lent.is_none_or(|lent| self.running > lent));
+    }
+
+    pub(crate) fn is_excused(&self, now: u64) -> bool {
+        self.excused.is_some_and(|from| from <= now)
+    }
 }
 
 impl Member {
@@ -48,6 +86,7 @@ impl Member {
             is_alive: true,
             frozen: 0,
             cut: 0,
+            permits: Running::default(),
         }
     }
 
@@ -82,6 +121,16 @@ impl Member {
     pub(crate) fn time_of(&self, tick: Tick) -> u64 {
         let passed = u128::from(tick.as_nanos().saturating_sub(self.offset));
         (passed * 1_000_000 / (1_000_000 + self.gains) as u128) as u64 + 2
+    }
+
+    /// How much time passes from one to the other by its clock, if any does.
+    pub(crate) fn passes(&self, from: u64, to: u64) -> Duration {
+        self.clock(to).since(self.clock(from))
+    }
+
+    /// Whether the lease is over that the latest answer was about.
+    pub(crate) fn is_out_of_touch(&self, now: u64, terms: &Terms) -> bool {
+        self.passes(self.permits.touched, now) >= terms.hold() - terms.hold() / 50
     }
 
     pub(crate) fn is(&self, node: Node) -> bool {

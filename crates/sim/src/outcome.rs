@@ -30,6 +30,9 @@ pub struct Outcome {
     pub losses: u64,
     /// How often a replica took its place, with what it had heard of.
     pub takeovers: u64,
+    /// The most permits that were in use at once beyond those that there are: see
+    /// [`Plan::work`](crate::Plan::work).
+    pub beyond: u64,
 }
 
 impl AddAssign for Outcome {
@@ -46,5 +49,6 @@ impl AddAssign for Outcome {
         self.restarts += other.restarts;
         self.losses += other.losses;
         self.takeovers += other.takeovers;
+        self.beyond = self.beyond.max(other.beyond);
     }
 }

@@ -56,6 +56,9 @@ pub struct Plan {
     pub loss: Loss,
     /// How often the store drops the account of a key that has its whole budget.
     pub dropped: u64,
+    /// For how long a request keeps its permits, at most. It keeps them also if its node is out of touch
+    /// with the store for longer than a lease lasts, or the store forgets: nobody ends a request for that.
+    pub work: u64,
 }
 
 /// Whether a store that has forgotten something knows that.
@@ -122,6 +125,7 @@ impl Plan {
             lag: 300 * MILLI,
             loss: Loss::Known,
             dropped: 0,
+            work: 300 * MILLI,
         }
     }
 

@@ -40,7 +40,9 @@ impl Plan {
         let mut chance = Chance(seed);
         let c = &mut chance;
         let busy = c.below(6);
-        let pause = (100_000 * MILLI / subject.capacity().clamp(1, 20_000)) >> busy;
+        // Permits are short when requests last for as long as pauses: less often than what is used up.
+        let all = if subject.is_permits() { 24 * SECOND } else { 100 * SECOND };
+        let pause = (all / subject.capacity().clamp(1, 20_000)) >> busy;
         let nodes = c.between((1, 12));
         let calm = Self::calm(c.next(), subject, nodes, pause);
         let near = c.below(20 * MILLI);
@@ -57,7 +59,7 @@ impl Plan {
                 true => Pace::Between(pause / 4, pause + 1),
                 false => Pace::About(pause / 2 + 1),
             },
-            most_cost: c.between((1, 6)),
+            most_cost: c.between((1, 6)).min(calm.subject.capacity()),
             turns: c.sometimes(500, |c| c.between((50 * MILLI, 3 * SECOND))),
             together: c.per_mille(300),
             delay: (near, near + far),
@@ -71,6 +73,8 @@ impl Plan {
             restarts: c.sometimes(500, now_and_then),
             dropped: c.sometimes(300, |c| c.below(1_000)).unwrap_or(0),
             takeovers: c.sometimes(400, now_and_then),
+            // Some last longer than a lease of permits.
+            work: c.sometimes(500, |c| c.between((SECOND, 6 * SECOND))).unwrap_or(calm.work),
             ..calm
         }
     }

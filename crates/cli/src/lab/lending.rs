@@ -149,6 +149,9 @@ struct Report {
     restarts: u64,
     losses: u64,
     takeovers: u64,
+    /// Permits in use beyond those that there are, at most: of nodes that were out of touch, and after a
+    /// store had forgotten.
+    beyond: u64,
     failure: Option<Broken>,
 }
 
@@ -178,18 +181,20 @@ impl Report {
             restarts: sum.restarts,
             losses: sum.losses,
             takeovers: sum.takeovers,
+            beyond: sum.beyond,
             failure: found.failure.as_ref().map(|failure| Broken::of(failure, flags)),
         }
     }
 
     fn to_text(&self) -> String {
         let Self { seed, schedules, requests, decided_by_nodes, exchanges, .. } = self;
-        let Self { deaths, freezes, cuts, restarts, losses, takeovers, .. } = self;
+        let Self { deaths, freezes, cuts, restarts, losses, takeovers, beyond, .. } = self;
         let sum = format!(
             "{schedules} schedules from seed {seed}: {requests} requests, {decided_by_nodes} decided by \
              nodes alone, {exchanges} exchanges\n{deaths} nodes died, {freezes} froze, {cuts} were cut \
              off; {restarts} stores started again, {losses} had forgotten everything; {takeovers} replicas \
-             took over\n"
+             took over\nup to {beyond} permits more than there are were in use by nodes that were out of \
+             touch, or when a store had forgotten\n"
         );
         let colours = print::colours();
         match &self.failure {

@@ -2,6 +2,7 @@
 
 mod network;
 mod nodes;
+mod permits;
 mod replica;
 mod store;
 
@@ -77,7 +78,8 @@ enum Event {
     AtStore(usize, Exchange),
     AtNode(usize, Node, Grant),
     Undo(Exchange),
-    Finish(usize, Node, Receipt),
+    /// And how many permits it had.
+    Finish(usize, Node, Receipt, u64),
     Death,
     Freeze,
     Cut,
@@ -234,7 +236,7 @@ impl Fleet {
             Event::Undo(exchange) => return self.undo(&exchange),
             Event::AtNode(place, node, grant) => return self.at_node(place, node, grant),
             Event::Wake(place) => self.wakes(place),
-            Event::Finish(place, node, receipt) => self.finishes(place, node, receipt),
+            Event::Finish(place, node, receipt, cost) => self.finishes(place, node, receipt, cost),
             Event::Death => self.one_dies(),
             Event::Freeze => self.one_freezes(),
             Event::Cut => self.some_are_cut_off(),

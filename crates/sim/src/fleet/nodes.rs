@@ -12,6 +12,7 @@ impl Fleet {
     pub fn kill_all(&mut self) {
         for member in &mut self.members {
             (member.is_alive, member.wakes) = (false, u64::MAX);
+            member.permits.running = 0;
         }
     }
 
@@ -54,9 +55,10 @@ impl Fleet {
                 self.outcome.passed += cost;
                 self.audit.passes(self.now, cost)?;
                 if is_permits {
-                    let lasts = self.chance.between((0, 300 * MILLI));
+                    self.begins(place, cost)?;
+                    let lasts = self.chance.between((0, self.plan.work));
                     let node = self.members[place].node;
-                    self.at(self.now + lasts, Event::Finish(place, node, receipt));
+                    self.at(self.now + lasts, Event::Finish(place, node, receipt, cost));
                 }
             }
             // Who asks for permits gets them with the lease that is asked for next.
@@ -91,6 +93,7 @@ impl Fleet {
         }
         let now = member.clock(self.now);
         if let Some(exchange) = member.borrower.as_mut().and_then(|lent| lent.exchange(now)) {
+            self.tries(place, &exchange);
             self.send(place, exchange);
         }
         self.wake_later(place);
@@ -110,8 +113,10 @@ impl Fleet {
         if self.members[place].is(node) {
             let member = &mut self.members[place];
             let now = member.clock(self.now);
-            if let Some(lent) = &mut member.borrower {
-                lent.answer(now, &grant);
+            let is_taken = member.borrower.as_mut().is_some_and(|lent| lent.answer(now, &grant));
+            if is_taken {
+                self.look_for_lost_touch()?;
+                self.is_in_touch(place, &grant);
             }
             self.permits_fit()?;
             self.wake_later(place);
@@ -131,38 +136,21 @@ impl Fleet {
         }
     }
 
-    pub(super) fn finishes(&mut self, place: usize, node: Node, receipt: Receipt) {
+    pub(super) fn finishes(&mut self, place: usize, node: Node, receipt: Receipt, cost: u64) {
         let member = &mut self.members[place];
         if !member.is(node) {
             return;
         }
         if self.now < member.frozen {
             let frozen = member.frozen;
-            return self.at(frozen, Event::Finish(place, node, receipt));
+            return self.at(frozen, Event::Finish(place, node, receipt, cost));
         }
         let now = member.clock(self.now);
         if let Some(lent) = &mut member.borrower {
             lent.finish(now, receipt);
         }
+        self.ends(place, cost);
         self.wake_later(place);
-    }
-
-    /// Never more permits are lent than there are, by the clocks of those who hold them.
-    fn permits_fit(&mut self) -> Result<(), Broken> {
-        if !self.plan.subject.is_permits() {
-            return Ok(());
-        }
-        let now = self.now;
-        let held = |member: &mut Member| {
-            let clock = member.clock(now);
-            let lent = member.borrower.as_mut().filter(|_| member.is_alive);
-            lent.map_or(0, |lent| lent.held(clock))
-        };
-        let out = self.members.iter_mut().map(held).sum::<u64>();
-        match out <= self.plan.subject.capacity() {
-            true => Ok(()),
-            false => Err(Broken(format!("{out} permits are out at {now}"))),
-        }
     }
 
     /// A node dies with all that it holds, and another takes its place.

@@ -50,6 +50,7 @@ impl Fleet {
                 }
             }
         }
+        self.excuse_all();
         self.after_about(self.plan.takeovers, Event::Lag);
     }
 

@@ -93,6 +93,7 @@ impl Fleet {
                 self.lender = self.base.clone().after_loss(self.epoch, now);
             }
             self.replica_starts_anew();
+            self.excuse_all();
         }
         self.after_about(self.plan.restarts, Event::Restart);
     }

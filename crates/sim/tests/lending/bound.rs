@@ -23,6 +23,8 @@ fn run(seeds: std::ops::Range<u64>) {
         assert!(nodes.iter().chain(&store).all(|count| *count > 0), "{subject}: {sum:?}");
         let is_lent = !subject.starts_with("shaping");
         assert_eq!(sum.local > 0, is_lent, "{subject}: {sum:?}");
+        // Nodes that are out of touch, and stores that forget, end no requests.
+        assert_eq!(sum.beyond > 0, subject.ends_with("permits"), "{subject}: {sum:?}");
     }
 }
 
@@ -77,6 +79,16 @@ fn what_a_replica_had_not_heard_of_a_long_window_passes_twice() {
         fleet.outcome().passed - before
     };
     assert!((0..20).map(passes_in_a_day).any(|passed| passed > 200));
+}
+
+/// Requests that last for longer than a lease, and more of them than there are permits for.
+#[test]
+fn no_more_permits_are_in_use_than_there_are_while_all_is_well() {
+    let subject = Subject::permits(NonZeroU32::new(20).unwrap());
+    let calm = Plan::calm(7, subject, 8, 50 * MILLI);
+    let plan = Plan { lasts: 30 * SECOND, work: 6 * SECOND, drift: 10, ..calm };
+    let outcome = Fleet::run(&plan).unwrap();
+    assert!(outcome.passed > 100 && outcome.beyond == 0, "{outcome:?}");
 }
 
 #[test]
