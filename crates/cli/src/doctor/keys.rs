@@ -145,11 +145,12 @@ fn is_counter_text(text: &str) -> bool {
 
 /// Whether a text is the mark of a memory.
 fn is_mark_text(text: &str) -> bool {
+    let text = text.strip_suffix(" moved").unwrap_or(text);
     let words: Vec<_> = text.split(' ').collect();
-    let ["process", _, "epoch", epoch, "lost", lost, "kept", "0" | "1"] = words[..] else {
+    let ["process", _, "epoch", epoch, "lost", lost, "kept", kept] = words[..] else {
         return false;
     };
-    is_number(epoch) && is_number(lost)
+    [epoch, lost, kept].into_iter().all(is_number)
 }
 
 fn is_number(word: &str) -> bool {
@@ -201,6 +202,7 @@ mod tests {
             ("tg:{a}:r:5", "list", "log 1 17 18 3"),
             ("tg:epoch", "string", "process 5f3a epoch 17 lost 0 kept 0"),
             ("tg:{7}:epoch", "string", "process 5f3a epoch 17 lost 16 kept 1"),
+            ("tg:{8}:epoch", "string", "process 5f3a epoch 17 lost 16 kept 15 moved"),
         ] {
             seen.note(name, kind, begin);
             assert_eq!((seen.diagnosis().grade, seen.wrong), (Grade::Ok, 0), "{name}: {begin}");

@@ -40,6 +40,12 @@ pub(super) struct Answers<'a> {
     questions: usize,
 }
 
+/// The process that a slot had before, if a script says nothing but that.
+pub(super) fn former(value: &Value) -> Option<String> {
+    let Value::BulkString(bytes) = value else { return None };
+    str::from_utf8(bytes.strip_prefix(b"former ")?).ok().map(str::to_owned)
+}
+
 /// What a script said about one question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Line<'a> {

@@ -8,6 +8,7 @@ use redis::{ServerError, ServerErrorKind, Value};
 use crate::error::StoreError;
 use crate::redis::answer::{self, Answer, Answers};
 use crate::redis::failure;
+use crate::redis::form::{Former, Memory, Verdict};
 use crate::redis::job::Job;
 use crate::redis::link::Link;
 use crate::redis::route::host_of;
@@ -22,8 +23,14 @@ pub(super) struct Finished {
     pub(super) is_broken: bool,
     /// Whether there was no answer in time.
     pub(super) is_late: bool,
+    /// To be sent again after a while.
+    pub(super) later: Vec<Job>,
+    /// About slots that another process had: whoever knows what has become of it may ask again.
+    pub(super) strange: Vec<(String, Vec<Job>)>,
     /// Slots that lie elsewhere than was thought, and where.
     pub(super) moved: Vec<(u16, String)>,
+    /// Whether the server is not sure of its Cluster.
+    pub(super) has_doubts: bool,
 }
 
 impl Finished {
@@ -101,6 +108,11 @@ impl Round<'_> {
         }
         let mark = self.shared.mark(first.name.slot);
         let loss = self.shared.loss(first.name.slot, &self.link.process);
+        let former = match &first.former {
+            Some(verdict) => Former::Known(verdict),
+            None if self.shared.is_cluster => Former::Unknown,
+            None => Former::Any,
+        };
         let mut command = redis::cmd("EVALSHA");
         command.arg(first.form.algorithm.hash()).arg(group.len() + 1).arg(mark);
         for job in group {
@@ -113,7 +125,8 @@ impl Round<'_> {
             Asked::Every => ("every", group),
             Asked::Each => ("each", group),
         };
-        first.form.write_head(&mut command, &self.link.process, loss, word);
+        let memory = Memory { loss, former };
+        first.form.write_head(&mut command, &self.link.process, memory, word);
         for job in questions {
             let around = job.around.unwrap_or(now);
             match job.is_forget {
@@ -136,7 +149,13 @@ impl Round<'_> {
     async fn answer(&mut self, group: Vec<Job>, reply: Value) -> Vec<Job> {
         let error = match reply {
             Value::ServerError(error) => error,
-            reply => return self.read(group, reply),
+            reply => match answer::former(&reply) {
+                Some(process) => {
+                    self.finished.strange.push((process, group));
+                    return Vec::new();
+                }
+                None => return self.read(group, reply),
+            },
         };
         match error.kind() {
             Some(ServerErrorKind::NoScript) => {
@@ -148,19 +167,38 @@ impl Round<'_> {
                     Err(error) => group.into_iter().for_each(|job| job.answer(Err(error.clone()))),
                 }
             }
-            Some(ServerErrorKind::Moved | ServerErrorKind::TryAgain | ServerErrorKind::Ask) => {
-                self.redirect(group, &error);
+            Some(ServerErrorKind::Moved | ServerErrorKind::Ask) => self.redirect(group, &error),
+            Some(ServerErrorKind::TryAgain) => self.wait(group, &error),
+            Some(ServerErrorKind::ClusterDown) => {
+                self.finished.has_doubts = true;
+                // As long as nobody has a slot, it is about to be somebody's.
+                match error.details().is_some_and(|details| details.contains("slot not served")) {
+                    true => self.wait(group, &error),
+                    false => self.refuse(group, &error),
+                }
             }
             kind => {
                 self.finished.is_broken |=
                     matches!(kind, Some(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown));
-                for job in group {
-                    let error = failure::of_reply(&error, &self.shared.mark(job.name.slot));
-                    job.answer(Err(error));
-                }
+                self.refuse(group, &error);
             }
         }
         Vec::new()
+    }
+
+    fn refuse(&self, group: Vec<Job>, error: &ServerError) {
+        for job in group {
+            let error = failure::of_reply(error, &self.shared.mark(job.name.slot));
+            job.answer(Err(error));
+        }
+    }
+
+    /// Nothing was done here, and nothing can be before all keys have moved.
+    fn wait(&mut self, group: Vec<Job>, error: &ServerError) {
+        for mut job in group {
+            job.detour = None;
+            self.finished.later.extend(job.later(failure::of_reply(error, "")));
+        }
     }
 
     /// Nothing was done here: the answer is elsewhere.
@@ -172,14 +210,20 @@ impl Round<'_> {
             Some(port) => format!("{}:{port}", host_of(&self.link.address)),
             None => to.to_owned(),
         });
-        if let (Some(ServerErrorKind::Moved), Some(to), Some(first)) =
-            (error.kind(), &to, group.first())
-        {
+        if let (false, Some(to), Some(first)) = (is_detour, &to, group.first()) {
             self.finished.moved.push((first.name.slot, to.clone()));
         }
         for mut job in group {
             job.detour = to.clone().filter(|_| is_detour);
-            self.finished.back.extend(job.again(failure::of_reply(error, "")));
+            // Only a primary that gives a slot away says so, and it has just said so.
+            let process = is_detour.then(|| self.link.process.clone());
+            job.former = process.map(|process| Verdict { process, has_given: true });
+            let error = failure::of_reply(error, "");
+            // Two servers each of which says that the other has the slot are about to agree.
+            match !is_detour && job.was_redirected() {
+                true => self.finished.later.extend(job.later(error)),
+                false => self.finished.back.extend(job.again(error)),
+            }
         }
     }
 
@@ -256,6 +300,7 @@ fn grouped(jobs: Vec<Job>, is_cluster: bool) -> Vec<Vec<Job>> {
                 && Arc::ptr_eq(&first.form, &job.form)
                 && first.is_plain() == job.is_plain()
                 && first.detour == job.detour
+                && first.former == job.former
                 && (!is_cluster || first.name.slot == job.name.slot)
         };
         // From the latest on: where one is full, those after it are newer.

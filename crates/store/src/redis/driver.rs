@@ -14,13 +14,14 @@ use tollgate_core::{Tick, Wall};
 
 use crate::error::StoreError;
 use crate::redis::batch::{self, Finished};
+use crate::redis::form::Verdict;
 use crate::redis::job::Job;
 use crate::redis::link::Link;
 use crate::redis::route::{PRIMARY, Route};
 use crate::redis::server::{MOST_AT_ONCE, Server};
 use crate::redis::shared::Shared;
 use crate::redis::slots::Slots;
-use crate::redis::task::{Event, begin_link, failed, ping, spawn};
+use crate::redis::task::{Event, begin_link, failed, has_given, ping, rest, spawn};
 
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are questions")]
 pub(super) enum Message {
@@ -212,6 +213,8 @@ impl Driver {
             Event::Pinged { node, link, finished } => self.on_finished(&node, link, finished),
             Event::Linked { node, link } => self.on_linked(node, link),
             Event::Slots(slots) => self.on_slots(slots),
+            Event::Inquired { verdict, jobs } => self.on_inquired(verdict, jobs),
+            Event::Rested(jobs) => jobs.into_iter().for_each(|job| self.place(job)),
         }
     }
 
@@ -221,6 +224,8 @@ impl Driver {
         // What is said of a link that was left already is no news.
         if link == server.number {
             server.late = if finished.is_late { server.late + 1 } else { 0 };
+            server.has_doubts = finished.has_doubts;
+            self.has_doubts |= finished.has_doubts;
             // A machine that is gone breaks no connection.
             if finished.is_broken || server.late >= MOST_LATE {
                 (server.link, server.late) = (None, 0);
@@ -232,9 +237,50 @@ impl Driver {
             self.slots.give(slot, &to);
             self.has_doubts = true;
         }
+        for (process, jobs) in finished.strange {
+            self.inquire(process, jobs);
+        }
+        self.rest(finished.later);
         for job in finished.back {
             self.place(job);
         }
+    }
+
+    /// Finds out what has become of a process that had the slot of these jobs.
+    fn inquire(&mut self, process: String, jobs: Vec<Job>) {
+        let strange = || StoreError::ClusterDown { reason: "its slot changes hands".into() };
+        let jobs: Vec<_> = jobs.into_iter().filter_map(|job| job.again(strange())).collect();
+        let Some(slot) = jobs.first().map(|job| job.name.slot) else { return };
+        if self.shared.is_gone(&process) {
+            return self.on_inquired(Verdict { process, has_given: false }, jobs);
+        }
+        let links = self.servers.values().filter_map(|server| server.link.clone()).collect();
+        let is_unknown =
+            |node: &String| self.servers.get(node).is_none_or(|server| server.link.is_none());
+        let nodes = self.slots.primaries().into_iter().filter(is_unknown).collect();
+        let (route, mark) = (Arc::clone(&self.route), self.shared.mark(slot));
+        let verdict = Verdict { process: process.clone(), has_given: false };
+        let otherwise = Event::Inquired { verdict, jobs: Vec::new() };
+        spawn(&mut self.tasks, otherwise, async move {
+            let has_given = has_given(route, links, nodes, &process, &mark).await;
+            Event::Inquired { verdict: Verdict { process, has_given }, jobs }
+        });
+    }
+
+    fn on_inquired(&mut self, verdict: Verdict, jobs: Vec<Job>) {
+        if !verdict.has_given {
+            self.shared.learn_gone(&verdict.process);
+        }
+        for mut job in jobs {
+            job.former = Some(verdict.clone());
+            self.place(job);
+        }
+    }
+
+    fn rest(&mut self, jobs: Vec<Job>) {
+        let timeout = self.route.config.timeout;
+        let Some(pause) = jobs.iter().map(|job| job.pause(timeout)).min() else { return };
+        spawn(&mut self.tasks, Event::Rested(Vec::new()), rest(jobs, pause));
     }
 
     fn on_linked(&mut self, node: String, link: Result<Link, StoreError>) {
@@ -300,15 +346,23 @@ impl Driver {
         }
     }
 
-    /// Servers that have no slots any more and nothing to do are forgotten.
+    /// Servers that have no slots any more and nothing to do are forgotten, but for some that can be asked
+    /// whether they have given away those that they had.
     fn drop_idle(&mut self) {
-        let primaries = self.slots.primaries();
-        self.servers.retain(|node, server| primaries.contains(node) || !server.is_idle());
+        let (primaries, mut former) = (self.slots.primaries(), 0);
+        self.servers.retain(|node, server| {
+            let is_needed = primaries.contains(node) || !server.is_idle();
+            former += usize::from(!is_needed && server.link.is_some());
+            is_needed || (server.link.is_some() && former <= MOST_FORMER)
+        });
     }
 }
 
 /// After so many batches or pings in a row that were not answered in time, another connection is tried.
 const MOST_LATE: usize = 3;
+
+/// Servers without slots that are remembered.
+const MOST_FORMER: usize = 16;
 
 /// The time between two questions about slots that nobody waits for.
 const BETWEEN_DOUBTS: Duration = Duration::from_millis(100);

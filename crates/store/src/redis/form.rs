@@ -35,6 +35,57 @@ pub(super) enum Loss {
     At(u64),
 }
 
+/// What is known to whoever asks about the memory that a key lives in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Memory<'a> {
+    /// If there is no mark.
+    pub(super) loss: Loss,
+    /// If the mark names another process.
+    pub(super) former: Former<'a>,
+}
+
+/// What has become of the process that a mark names, if it is not the one that is asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Former<'a> {
+    /// It is gone, whoever it is: there are no slots that could have moved.
+    Any,
+    /// Nothing is known: the script is to say who it is.
+    Unknown,
+    /// This one is known.
+    Known(&'a Verdict),
+}
+
+/// What was found out about a process that had a slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub(super) process: String,
+    /// Whether it has given the slot away in good order, so that nothing was lost.
+    pub(super) has_given: bool,
+}
+
+impl From<Loss> for Memory<'_> {
+    fn from(loss: Loss) -> Self {
+        Self { loss, former: Former::Any }
+    }
+}
+
+impl std::fmt::Display for Memory<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.loss {
+            Loss::Unknown => write!(f, "0"),
+            Loss::Now => write!(f, "now"),
+            Loss::At(micros) => write!(f, "{micros}"),
+        }?;
+        match self.former {
+            Former::Any => Ok(()),
+            Former::Unknown => write!(f, " ask"),
+            Former::Known(Verdict { process, has_given }) => {
+                write!(f, " {} {process}", if *has_given { "given" } else { "gone" })
+            }
+        }
+    }
+}
+
 impl Form {
     /// `None` if there is nothing to ask: there is no limit.
     pub(crate) fn of(budget: &Budget) -> Result<Option<Self>, StoreError> {
@@ -67,13 +118,14 @@ impl Form {
     }
 
     /// Begins a command: all but the keys' questions. `asked` says what they are like.
-    pub(super) fn write_head(&self, command: &mut Cmd, process: &str, loss: Loss, asked: &str) {
-        command.arg(process);
-        match loss {
-            Loss::Unknown => command.arg(0),
-            Loss::Now => command.arg("now"),
-            Loss::At(micros) => command.arg(micros),
-        };
+    pub(super) fn write_head<'a>(
+        &self,
+        command: &mut Cmd,
+        process: &str,
+        memory: impl Into<Memory<'a>>,
+        asked: &str,
+    ) {
+        command.arg(process).arg(memory.into().to_string());
         command.arg(asked);
         for argument in &self.head {
             command.arg(argument);

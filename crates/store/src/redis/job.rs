@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tollgate_core::Wall;
@@ -9,7 +10,7 @@ use tollgate_core::Wall;
 use crate::ask::Ask;
 use crate::error::StoreError;
 use crate::redis::answer::Reply;
-use crate::redis::form::Form;
+use crate::redis::form::{Form, Verdict};
 use crate::redis::name::Name;
 
 /// A question, and who waits for its answer.
@@ -24,7 +25,10 @@ pub(super) struct Job {
     pub(super) around: Option<Wall>,
     /// Where it goes next although it does not belong there yet: the slot is being moved.
     pub(super) detour: Option<String>,
+    /// What has become of the process that had the slot before.
+    pub(super) former: Option<Verdict>,
     attempts: u8,
+    pauses: u8,
     reply: oneshot::Sender<Result<Reply, StoreError>>,
     _seat: Seat,
 }
@@ -38,8 +42,19 @@ impl Job {
     ) -> (Self, oneshot::Receiver<Result<Reply, StoreError>>) {
         let name = form.names.key(ask.key());
         let (reply, answer) = oneshot::channel();
-        let (around, detour, attempts) = (None, None, 0);
-        let job = Self { ask, is_forget, form, name, around, detour, attempts, reply, _seat: seat };
+        let job = Self {
+            ask,
+            is_forget,
+            form,
+            name,
+            around: None,
+            detour: None,
+            former: None,
+            attempts: 0,
+            pauses: 0,
+            reply,
+            _seat: seat,
+        };
         (job, answer)
     }
 
@@ -61,6 +76,26 @@ impl Job {
         }
         self.answer(Err(error));
         None
+    }
+
+    pub(super) const fn was_redirected(&self) -> bool {
+        self.attempts > 0
+    }
+
+    /// The job, to be tried once more after a while; if it has rested often enough, it is answered.
+    pub(super) fn later(mut self, error: StoreError) -> Option<Self> {
+        self.pauses += 1;
+        if self.pauses <= MOST_PAUSES {
+            return Some(self);
+        }
+        self.answer(Err(error));
+        None
+    }
+
+    /// How long it rests before it is tried again, if it has so much time in all: longer each time, and
+    /// not so long that nobody would wait for the answer.
+    pub(super) fn pause(&self, timeout: Duration) -> Duration {
+        timeout / 50 * (1 << self.pauses.saturating_sub(1))
     }
 
     /// Whether it is one of those that can be answered quickly.
@@ -99,3 +134,6 @@ impl Drop for Seat {
 
 /// Redirections follow each other while slots move or a replica takes over.
 const MOST_ATTEMPTS: u8 = 6;
+
+/// All pauses together are six tenths of a job's time.
+const MOST_PAUSES: u8 = 5;

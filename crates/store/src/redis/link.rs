@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, ConnectionInfo, Pipeline, TlsCertificates, Value};
+use redis::{
+    AsyncConnectionConfig, Client, ConnectionInfo, Pipeline, ServerErrorKind, TlsCertificates,
+    Value,
+};
 use tokio::time::timeout;
 
 use crate::error::StoreError;
@@ -99,6 +102,19 @@ impl Link {
             true => Ok(replies),
             false => Err(StoreError::Refused { reason: "too few replies".into() }),
         }
+    }
+
+    /// Whether it is a primary that has given a slot away, or is about to: the slot whose mark this is. One
+    /// that only hears that another has taken its place becomes a replica when it does.
+    pub(super) async fn has_given(&self, mark: &str) -> bool {
+        let mut ask = redis::pipe();
+        ask.cmd("INFO").arg("replication").cmd("GET").arg(mark).cmd("INFO").arg("replication");
+        let Ok(replies) = self.send(&ask, 3).await else { return false };
+        let [before, Value::ServerError(error), after] = &replies[..] else { return false };
+        let is_primary = |info: &Value| field(&text(info), "role") == Some("master");
+        let is_elsewhere =
+            matches!(error.kind(), Some(ServerErrorKind::Moved | ServerErrorKind::Ask));
+        is_elsewhere && is_primary(before) && is_primary(after)
     }
 
     /// Loads a script again that somebody has flushed.

@@ -31,6 +31,7 @@
 //! | the mark | means | then |
 //! |---|---|---|
 //! | names this process | nothing was lost | |
+//! | names another, of a Cluster, that has given the slot away | nothing was lost: the slot was moved | the mark is taken over as it is, and says so (`moved`) |
 //! | names another | the process is new, and what it knows may lack the last moments | buckets are empty for as long as leases of the former memory may last, and then fill; windows up to a minute are spent until they end, longer ones and what they count go on; logs are full; all permits are out for the time of a lease |
 //! | is missing, and this client has seen one there | everything was lost | the same, except that windows of any length are spent until they end |
 //! | is missing, and this client has seen the process lose others, or begin with nothing where another was before | everything was lost, then | the same from then on |
@@ -39,15 +40,30 @@
 //! In the last case somebody else may have seen a mark: a node that starts at the very moment at which
 //! Redis lost its memory, and asks before any other does, is wrong, and grants each key one budget
 //! more. In a Cluster the same goes for each slot of a primary, if the first to ask about the slot was not
-//! connected to the primary before it lost its memory; clients connect to all of them. An operator who knows that nothing was spent writes the mark anew, with `lost 0` and all else as it is.
+//! connected to the primary before it lost its memory; clients connect to all of them. An operator who knows
+//! that nothing was spent writes the mark anew, with `lost 0` and all else as it is.
 //!
 //! Every key has a time to live, of twice what it takes to have its whole budget back, except for the
 //! mark. A policy that evicts keys before their time forgets what was spent, and nobody can tell: use
 //! `noeviction`, or one of the `volatile` ones if there is memory enough. Two primaries of one service
 //! that do not know of each other both lend; `min-replicas-to-write` keeps the lonely one from it.
 //!
-//! A slot of a Cluster that moves to another server is a slot in another process: it is treated as
-//! if a replica had taken over.
+//! # Slots that move
+//!
+//! A slot of a Cluster that moves to another server is a slot in another process, and so it is if a replica
+//! takes over. Only in the second case something may be lost. So a script that finds the mark of another
+//! process says which, and does nothing; whoever asked finds out about that one, and asks again. It has
+//! given the slot away if it still runs, is a primary, and says that the slot lies elsewhere, or has just
+//! said that it is being moved. In all other cases it has not:
+//!
+//! * A primary that is dead, or was started again, is found nowhere: no process has that name.
+//! * One that has been replaced while it was silent is a replica as soon as it hears of it, and until then
+//!   says that the slot is its own.
+//! * One that has given away its last slot and has become a replica because of it cannot be told from that,
+//!   so slots that nobody has asked about since they left it are treated as if a replica had taken over.
+//!
+//! What was spent in a slot that had just moved is lost with what its new primary could not tell its replica
+//! any more before it died, if that was all since the move.
 
 mod address;
 mod answer;

@@ -45,6 +45,8 @@ fn lost(replies: &[Value], process: &str, now: u64) -> u64 {
     for mark in marks.map(text) {
         let words: Vec<_> = mark.split(' ').collect();
         match words[..] {
+            // Of a slot that has come from elsewhere since.
+            ["process", of, .., "moved"] if of == process => {}
             // Somebody has found out before.
             ["process", of, "epoch", _, "lost", micros, "kept", "0", ..] if of == process => {
                 lost = micros.parse().ok().filter(|micros| *micros > 0).or(lost).or(Some(now));
@@ -80,5 +82,8 @@ mod tests {
         assert_eq!(told(some, &[None, Some(old)]), 0, "it was read from a disk");
         assert_eq!(told(some, &[Some("process new epoch 2 lost 7 kept 1")]), 0);
         assert_eq!(told(some, &[Some("mine")]), 0);
+        let moved = "process new epoch 1 lost 7 kept 0 moved";
+        assert_eq!(told(some, &[Some(moved)]), 0, "that one was lost by another");
+        assert_eq!(told(some, &[Some(moved), None]), 9);
     }
 }

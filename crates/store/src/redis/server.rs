@@ -17,6 +17,8 @@ pub(super) struct Server {
     /// Batches that are not answered yet, and the questions in them.
     pub(super) under_way: usize,
     pub(super) asked: usize,
+    /// Whether it is not sure of its Cluster.
+    pub(super) has_doubts: bool,
     /// Batches and pings in a row that were not answered in time.
     pub(super) late: usize,
     pub(super) jobs: Vec<Job>,
@@ -49,7 +51,7 @@ impl Server {
 
     /// Whether it has answered what it was asked.
     pub(super) const fn is_well(&self) -> bool {
-        self.link.is_some() && self.late == 0
+        self.link.is_some() && self.late == 0 && !self.has_doubts
     }
 
     pub(super) const fn is_idle(&self) -> bool {

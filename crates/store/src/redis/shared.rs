@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use tollgate_core::Wall;
+use tollgate_core::{Tick, Wall};
 use tollgate_local::Clock;
 
 use crate::redis::form::Loss;
@@ -24,14 +25,17 @@ pub(super) struct Shared {
     losses: Mutex<BTreeMap<String, u64>>,
     /// The process that was linked to last, by the name of its server. At most [`MOST_PROCESSES`].
     processes: Mutex<BTreeMap<String, String>>,
+    /// Processes that had slots and have not given them away, and when that was found out. At most
+    /// [`MOST_LOSSES`].
+    gone: Mutex<BTreeMap<String, Tick>>,
 }
 
 impl Shared {
     pub(super) fn new(clock: Arc<dyn Clock>, is_cluster: bool) -> Self {
         let seen = (0..SLOTS / 64).map(|_| AtomicU64::new(0)).collect();
         let (ahead, epoch) = (AtomicI64::new(0), AtomicU64::new(0));
-        let (losses, processes) = (Mutex::default(), Mutex::default());
-        Self { clock, is_cluster, ahead, epoch, seen, losses, processes }
+        let (losses, processes, gone) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { clock, is_cluster, ahead, epoch, seen, losses, processes, gone }
     }
 
     pub(super) fn epoch(&self) -> u64 {
@@ -78,6 +82,20 @@ impl Shared {
         processes.insert(node.to_owned(), process.to_owned());
     }
 
+    /// Whether a process was found to be gone not long ago. One that takes over has many slots.
+    pub(super) fn is_gone(&self, process: &str) -> bool {
+        let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        gone.get(process).is_some_and(|then| self.clock.now().since(*then) < GONE_FOR)
+    }
+
+    pub(super) fn learn_gone(&self, process: &str) {
+        let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        if gone.len() >= MOST_LOSSES {
+            gone.clear();
+        }
+        gone.insert(process.to_owned(), self.clock.now());
+    }
+
     /// Some of these slots whose marks were seen.
     pub(super) fn seen_among(&self, slots: impl IntoIterator<Item = u16>) -> Vec<u16> {
         let is_seen = |slot: &u16| {
@@ -121,6 +139,9 @@ impl Shared {
 
 /// More processes than a Cluster has servers that are started again while somebody looks.
 const MOST_LOSSES: usize = 1_024;
+
+/// So long nobody asks about a process again.
+const GONE_FOR: Duration = Duration::from_secs(10);
 
 /// More servers than a Cluster has: a thousand are the most that is recommended.
 const MOST_PROCESSES: usize = 2_048;

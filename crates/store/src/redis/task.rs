@@ -3,14 +3,18 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use redis::Value;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tollgate_core::Wall;
 
 use crate::error::StoreError;
 use crate::redis::batch::Finished;
+use crate::redis::form::Verdict;
+use crate::redis::job::Job;
 use crate::redis::link::Link;
 use crate::redis::route::Route;
 use crate::redis::shared::Shared;
@@ -19,10 +23,29 @@ use crate::redis::{answer, failure, restart};
 
 /// How a task has ended.
 pub(super) enum Event {
-    Done { node: String, link: u64, asked: usize, finished: Finished },
-    Pinged { node: String, link: u64, finished: Finished },
-    Linked { node: String, link: Result<Link, StoreError> },
+    Done {
+        node: String,
+        link: u64,
+        asked: usize,
+        finished: Finished,
+    },
+    Pinged {
+        node: String,
+        link: u64,
+        finished: Finished,
+    },
+    Linked {
+        node: String,
+        link: Result<Link, StoreError>,
+    },
     Slots(Result<Slots, StoreError>),
+    /// What has become of a process that had the slot of these jobs, which wait for that.
+    Inquired {
+        verdict: Verdict,
+        jobs: Vec<Job>,
+    },
+    /// These have waited for a while.
+    Rested(Vec<Job>),
 }
 
 /// Connects to a server that has these slots, in a task.
@@ -63,6 +86,39 @@ pub(super) fn spawn(
         };
         std::future::poll_fn(poll).await
     });
+}
+
+/// Whether a process has given away the slot of a mark. It is one of those that are linked, or of the nodes
+/// that are not yet; otherwise nobody knows, and it has not.
+pub(super) async fn has_given(
+    route: Arc<Route>,
+    linked: Vec<Link>,
+    nodes: Vec<String>,
+    process: &str,
+    mark: &str,
+) -> bool {
+    if let Some(link) = linked.iter().find(|link| link.process == process) {
+        return link.has_given(mark).await;
+    }
+    let mut links = JoinSet::new();
+    for node in nodes {
+        let route = Arc::clone(&route);
+        links.spawn(async move { route.link(&node).await });
+    }
+    while let Some(link) = links.join_next().await {
+        if let Ok(Ok(link)) = link
+            && link.process == process
+        {
+            return link.has_given(mark).await;
+        }
+    }
+    false
+}
+
+/// Lets jobs rest.
+pub(super) async fn rest(jobs: Vec<Job>, pause: Duration) -> Event {
+    let _ = timeout(pause, std::future::pending::<()>()).await;
+    Event::Rested(jobs)
 }
 
 /// Asks what time it is.

@@ -24,11 +24,16 @@ local NOW = clock[1] * MILLION + clock[2]
 -- back to the time at which everything was lost before, or to the beginning (1).
 --
 -- Who asks tells when everything was lost, as far as they know: `now` if they have seen a mark where
--- there is none, a moment if the process has lost others, 0 if they know of nothing.
+-- there is none, a moment if the process has lost others, 0 if they know of nothing. In a Cluster a second
+-- word says what has become of the process that a mark names: that third word has given the slot away in
+-- good order (given), or it has not (gone), or it is to be named in place of an answer (ask). A slot that
+-- was given away has lost nothing, and its mark changes hands. It is `moved`: whatever was lost before, the
+-- process that has it now did not lose it.
 --
 -- The mark is a text, so that it comes with all others.
-local MARK = '^process (%S+) epoch (%d+) lost (%d+) kept (%d+)$'
-local process, known_loss = ARGV[1], ARGV[2]
+local MARK = '^process (%S+) epoch (%d+) lost (%d+) kept (%d+)( ?%a*)$'
+local MOVED = ' moved'
+local process, known = ARGV[1], ARGV[2]
 
 -- What is asked of whom: the same of every key, all of which are different (all); the same of every
 -- key (same); something like it of each (every); or anything of each.
@@ -37,39 +42,45 @@ local asked = ARGV[3]
 -- The texts under all keys, if they are fetched at once.
 local FOUND = asked == 'all' and call('MGET', unpack(KEYS))
 
-local EPOCH, LOST, KEPT, EPOCH_TEXT, LOST_TEXT
+local EPOCH, LOST, KEPT, EPOCH_TEXT, LOST_TEXT, is_moved
 do
     local mark = FOUND and FOUND[1] or try('GET', KEYS[1])
-    local of, kept
+    local of, kept, moved
     if mark then
         local text = type(mark) == 'string' and mark or ''
-        of, EPOCH_TEXT, LOST_TEXT, kept = string.match(text, MARK)
-        if not of then
+        of, EPOCH_TEXT, LOST_TEXT, kept, moved = string.match(text, MARK)
+        if not of or (moved ~= '' and moved ~= MOVED) then
             local remedy = ' is not ours: rename it, or use another database'
             return redis.error_reply('ERR ' .. KEYS[1] .. remedy)
         end
     end
-    if of == process then
-        EPOCH, LOST, KEPT = tonumber(EPOCH_TEXT), tonumber(LOST_TEXT), tonumber(kept)
-    else
-        KEPT = 0
-        if of then
+    if of ~= process then
+        local loss, verdict, former = string.match(known, '^(%S+) ?(%a*) ?(%S*)$')
+        if of and verdict ~= '' and former ~= of then return 'former ' .. of end
+        if of and verdict == 'given' then
+            moved = MOVED
+        else
             local lost, since = tonumber(LOST_TEXT), tonumber(kept)
-            KEPT = lost == 0 and 1 or (since == 0 and lost or since)
+            kept, moved = '0', ''
+            if of then
+                kept = lost == 0 and '1' or format('%d', since == 0 and lost or since)
+            end
+            LOST = (of or loss == 'now') and NOW or tonumber(loss)
+            -- Another one even if the clock stands still, or runs backwards.
+            EPOCH = max(NOW, (tonumber(EPOCH_TEXT) or 0) + 1)
+            EPOCH_TEXT, LOST_TEXT = format('%d', EPOCH), format('%d', LOST)
         end
-        LOST = (of or known_loss == 'now') and NOW or tonumber(known_loss)
-        -- Another one even if the clock stands still, or runs backwards.
-        EPOCH = max(NOW, (tonumber(EPOCH_TEXT) or 0) + 1)
-        EPOCH_TEXT, LOST_TEXT = format('%d', EPOCH), format('%d', LOST)
-        call('SET', KEYS[1], format('process %s epoch %s lost %s kept %d', process, EPOCH_TEXT,
-            LOST_TEXT, KEPT))
+        call('SET', KEYS[1], format('process %s epoch %s lost %s kept %s%s', process, EPOCH_TEXT,
+            LOST_TEXT, kept, moved))
     end
+    EPOCH, LOST, KEPT = tonumber(EPOCH_TEXT), tonumber(LOST_TEXT), tonumber(kept)
+    is_moved = moved ~= ''
 end
 
 -- All answers are one text, a line for each. First stand the time, the memory, and when all before
--- it was lost.
-local ANSWERS =
-    { clock[1] .. ' ' .. clock[2] .. ' ' .. EPOCH_TEXT .. ' ' .. (KEPT > 0 and '0' or LOST_TEXT) }
+-- it was lost by this process.
+local ANSWERS = { clock[1] .. ' ' .. clock[2] .. ' ' .. EPOCH_TEXT .. ' ' ..
+    ((KEPT > 0 or is_moved) and '0' or LOST_TEXT) }
 
 -- The time that a key is kept after it was last written, what its limit reads like, and the terms of
 -- lending.
