@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -14,14 +13,13 @@ use tollgate_core::{Tick, Wall};
 
 use crate::error::StoreError;
 use crate::redis::batch::{self, Finished};
-use crate::redis::form::Verdict;
 use crate::redis::job::Job;
 use crate::redis::link::Link;
 use crate::redis::route::{PRIMARY, Route};
 use crate::redis::server::{MOST_AT_ONCE, Server};
 use crate::redis::shared::Shared;
 use crate::redis::slots::Slots;
-use crate::redis::task::{Event, begin_link, failed, has_given, ping, rest, spawn};
+use crate::redis::task::{Event, begin_link, ping, rest, spawn};
 
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are questions")]
 pub(super) enum Message {
@@ -31,22 +29,22 @@ pub(super) enum Message {
 }
 
 pub(super) struct Driver {
-    shared: Arc<Shared>,
-    route: Arc<Route>,
-    servers: BTreeMap<String, Server>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) route: Arc<Route>,
+    pub(super) servers: BTreeMap<String, Server>,
     /// How many links there were to any of them.
     links: u64,
-    slots: Slots,
-    is_asking_for_slots: bool,
+    pub(super) slots: Slots,
+    pub(super) is_asking_for_slots: bool,
     /// Whether slots may lie elsewhere than is thought, and when they were last asked for.
-    has_doubts: bool,
-    asked_for_slots: Option<Tick>,
+    pub(super) has_doubts: bool,
+    pub(super) asked_for_slots: Option<Tick>,
     /// How many pings found nobody who was well: they go round.
-    turn: usize,
+    pub(super) turn: usize,
     /// Jobs that wait for the slots.
-    lost: Vec<Job>,
-    lost_pings: Vec<oneshot::Sender<Result<Wall, StoreError>>>,
-    tasks: JoinSet<Event>,
+    pub(super) lost: Vec<Job>,
+    pub(super) lost_pings: Vec<oneshot::Sender<Result<Wall, StoreError>>>,
+    pub(super) tasks: JoinSet<Event>,
 }
 
 impl Driver {
@@ -103,7 +101,7 @@ impl Driver {
     }
 
     /// Puts a job where it belongs.
-    fn place(&mut self, job: Job) {
+    pub(super) fn place(&mut self, job: Job) {
         let node = match &job.detour {
             Some(node) => Some(node.clone()),
             None if self.shared.is_cluster => self.slots.node_of(job.name.slot),
@@ -115,7 +113,7 @@ impl Driver {
         }
     }
 
-    fn place_ping(&mut self, reply: oneshot::Sender<Result<Wall, StoreError>>) {
+    pub(super) fn place_ping(&mut self, reply: oneshot::Sender<Result<Wall, StoreError>>) {
         let node = match self.shared.is_cluster {
             true => self.somebody(),
             false => Some(PRIMARY.to_owned()),
@@ -124,17 +122,6 @@ impl Driver {
             Some(node) => self.servers.entry(node).or_default().pings.push(reply),
             None => self.lost_pings.push(reply),
         }
-    }
-
-    /// A server of a Cluster that answers, as far as is known.
-    fn somebody(&mut self) -> Option<String> {
-        let primaries = self.slots.primaries();
-        let is_well = |node: &&String| self.servers.get(*node).is_some_and(Server::is_well);
-        if let Some(node) = primaries.iter().find(is_well) {
-            return Some(node.clone());
-        }
-        self.turn = self.turn.wrapping_add(1);
-        primaries.iter().nth(self.turn % primaries.len().max(1)).cloned()
     }
 
     fn send_all(&mut self) {
@@ -176,30 +163,6 @@ impl Driver {
                 });
             }
         }
-    }
-
-    /// Whether it was not done a moment ago: as long as a server is gone, every question to it gives rise
-    /// to doubts.
-    fn may_ask_for_slots(&self) -> bool {
-        let now = self.shared.clock.now();
-        self.asked_for_slots.is_none_or(|then| now.since(then) >= BETWEEN_DOUBTS)
-    }
-
-    /// Meanwhile all goes on as it was.
-    fn ask_for_slots(&mut self) {
-        if self.is_asking_for_slots {
-            return;
-        }
-        self.is_asking_for_slots = true;
-        self.has_doubts = false;
-        self.asked_for_slots = Some(self.shared.clock.now());
-        let known = self.slots.known();
-        let well = self.servers.values().filter(|server| server.is_well());
-        let linked = well.filter_map(|server| server.link.clone()).collect();
-        let route = Arc::clone(&self.route);
-        spawn(&mut self.tasks, Event::Slots(Err(failed())), async move {
-            Event::Slots(route.slots(linked, known).await)
-        });
     }
 
     fn on_event(&mut self, event: Event) {
@@ -246,37 +209,6 @@ impl Driver {
         }
     }
 
-    /// Finds out what has become of a process that had the slot of these jobs.
-    fn inquire(&mut self, process: String, jobs: Vec<Job>) {
-        let strange = || StoreError::ClusterDown { reason: "its slot changes hands".into() };
-        let jobs: Vec<_> = jobs.into_iter().filter_map(|job| job.again(strange())).collect();
-        let Some(slot) = jobs.first().map(|job| job.name.slot) else { return };
-        if self.shared.is_gone(&process) {
-            return self.on_inquired(Verdict { process, has_given: false }, jobs);
-        }
-        let links = self.servers.values().filter_map(|server| server.link.clone()).collect();
-        let is_unknown =
-            |node: &String| self.servers.get(node).is_none_or(|server| server.link.is_none());
-        let nodes = self.slots.primaries().into_iter().filter(is_unknown).collect();
-        let (route, mark) = (Arc::clone(&self.route), self.shared.mark(slot));
-        let verdict = Verdict { process: process.clone(), has_given: false };
-        let otherwise = Event::Inquired { verdict, jobs: Vec::new() };
-        spawn(&mut self.tasks, otherwise, async move {
-            let has_given = has_given(route, links, nodes, &process, &mark).await;
-            Event::Inquired { verdict: Verdict { process, has_given }, jobs }
-        });
-    }
-
-    fn on_inquired(&mut self, verdict: Verdict, jobs: Vec<Job>) {
-        if !verdict.has_given {
-            self.shared.learn_gone(&verdict.process);
-        }
-        for mut job in jobs {
-            job.former = Some(verdict.clone());
-            self.place(job);
-        }
-    }
-
     fn rest(&mut self, jobs: Vec<Job>) {
         let timeout = self.route.config.timeout;
         let Some(pause) = jobs.iter().map(|job| job.pause(timeout)).min() else { return };
@@ -303,69 +235,10 @@ impl Driver {
             }
         }
     }
-
-    fn on_slots(&mut self, slots: Result<Slots, StoreError>) {
-        self.is_asking_for_slots = false;
-        let (jobs, pings) = (std::mem::take(&mut self.lost), std::mem::take(&mut self.lost_pings));
-        match slots {
-            Ok(slots) => {
-                self.slots = slots;
-                self.drop_idle();
-                self.meet_all();
-                for job in jobs {
-                    // A slot that nobody has would be asked for again and again.
-                    match self.slots.node_of(job.name.slot) {
-                        Some(_) => self.place(job),
-                        None => {
-                            let reason = format!("nobody serves slot {}", job.name.slot);
-                            job.answer(Err(StoreError::ClusterDown { reason }));
-                        }
-                    }
-                }
-                pings.into_iter().for_each(|reply| self.place_ping(reply));
-            }
-            Err(error) => {
-                jobs.into_iter().for_each(|job| job.answer(Err(error.clone())));
-                for reply in pings {
-                    let _ = reply.send(Err(error.clone()));
-                }
-            }
-        }
-    }
-
-    /// Connects to all primaries, also those that nobody has asked yet: who is known can be known to have
-    /// lost its memory.
-    fn meet_all(&mut self) {
-        for node in self.slots.primaries() {
-            let server = self.servers.entry(node.clone()).or_default();
-            if server.link.is_none() && !server.is_linking {
-                server.is_linking = true;
-                let slots = self.slots.of(&node);
-                begin_link(&mut self.tasks, &self.route, &self.shared, &node, slots);
-            }
-        }
-    }
-
-    /// Servers that have no slots any more and nothing to do are forgotten, but for some that can be asked
-    /// whether they have given away those that they had.
-    fn drop_idle(&mut self) {
-        let (primaries, mut former) = (self.slots.primaries(), 0);
-        self.servers.retain(|node, server| {
-            let is_needed = primaries.contains(node) || !server.is_idle();
-            former += usize::from(!is_needed && server.link.is_some());
-            is_needed || (server.link.is_some() && former <= MOST_FORMER)
-        });
-    }
 }
 
 /// After so many batches or pings in a row that were not answered in time, another connection is tried.
 const MOST_LATE: usize = 3;
-
-/// Servers without slots that are remembered.
-const MOST_FORMER: usize = 16;
-
-/// The time between two questions about slots that nobody waits for.
-const BETWEEN_DOUBTS: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
@@ -374,6 +247,7 @@ mod tests {
     use super::*;
     use crate::redis::address::Address;
     use crate::redis::config::RedisConfig;
+    use crate::redis::task::failed;
 
     /// Whatever is begun is over when its task is, however that ends.
     #[tokio::test]

@@ -68,6 +68,7 @@
 mod address;
 mod answer;
 mod batch;
+mod cluster;
 mod config;
 #[cfg(test)]
 mod differential;
