@@ -40,10 +40,12 @@ impl Borrower {
             0 => self.idle_from().max(self.ready),
             _ => self.idle_from(),
         });
-        // When half of the lease is over at the latest, and often enough for the store to know what
-        // is used.
-        let renewal = (is_idle || self.used > 0 && self.terms.is_reusable())
-            .then(|| self.last_sent.after(self.demand.renewal()));
+        // Long before the lease is over, and often enough for the store to know what is used. Permits
+        // that are in use when it is over are lent to others as well: there is time to try again.
+        let is_reusable = self.terms.is_reusable();
+        let most = if is_reusable { self.terms.hold() / 2 } else { Duration::MAX };
+        let renewal = (is_idle || self.used > 0 && is_reusable)
+            .then(|| self.last_sent.after(self.demand.renewal().min(most)));
         let more = (self.unmet() > 0 || self.is_low()).then_some(self.ready);
         [idle, renewal, more].into_iter().flatten().min()
     }
@@ -234,8 +236,9 @@ impl Borrower {
             true => (0, 0),
             false => (target.max(unmet).saturating_sub(held), unmet.saturating_sub(held)),
         };
-        // Permits in use that no lease covers, because the store has forgotten.
+        // Permits in use that no lease covers, because the store has forgotten or the lease is over.
         let uncovered = match self.terms.is_reusable() {
+            true if now >= self.until => self.used,
             true => self.used.saturating_sub(self.permits),
             false => 0,
         };

@@ -109,6 +109,25 @@ fn permits_in_use_are_counted_in_the_next_lease() {
     let later = after(3_000);
     let mut account = lender.open(later, Phase::default());
     exchange(&mut node, &lender, &mut account, later);
-    assert_eq!((account.escrow(), node.held(later)), (9, 9));
-    assert_eq!(node.tokens(later), 0, "as many are in use");
+    assert_eq!((account.escrow(), node.held(later)), (18, 18));
+    assert_eq!(node.tokens(later), 9, "as many are in use");
+}
+
+/// A node that found nobody until its lease was over asks for what is under way before anything else.
+#[test]
+fn permits_in_use_are_covered_again_by_the_first_exchange_after_a_lease() {
+    let lender = Lender::of_permits(NonZeroU32::new(40).unwrap(), Duration::ZERO);
+    let mut account = lender.open(Tick::ZERO, Phase::default());
+    let mut node = Borrower::new(Node { number: 1, incarnation: 1 }, lender.terms().unwrap());
+    node.spend(Tick::ZERO, 20);
+    let ask = node.exchange(Tick::ZERO).unwrap();
+    let grant = lender.exchange(&mut account, Tick::ZERO, &ask).unwrap();
+    node.answer(Tick::ZERO, &grant);
+    assert!(matches!(node.spend(after(1), 20), Spend::Taken(_)));
+    assert!(node.due().is_some_and(|due| due <= after(1_000)), "there is time to try again");
+
+    let ask = node.exchange(after(2_100)).expect("twenty are in use, and lent by nobody");
+    let grant = lender.exchange(&mut account, after(2_100), &ask).unwrap();
+    assert!(node.answer(after(2_100), &grant));
+    assert_eq!((account.escrow(), node.held(after(2_100)), node.tokens(after(2_100))), (20, 20, 0));
 }
