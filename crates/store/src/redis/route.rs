@@ -58,7 +58,8 @@ impl Route {
         let others = seeds.iter().cloned().chain(found).filter(|info| !is_linked(info));
         let mut ways: VecDeque<_> = others.map(Way::To).collect();
         linked.iter().rev().for_each(|link| ways.push_front(Way::Over(link.clone())));
-        let mut last = StoreError::ClusterDown { reason: "no host was named".into() };
+        // Until somebody says more than that.
+        let mut last = StoreError::Timeout { after: self.config.connect_timeout };
         let mut asked = JoinSet::new();
         loop {
             for way in ways.drain(..ways.len().min(ASKED_AT_A_TIME)) {
