@@ -145,12 +145,15 @@ fn is_counter_text(text: &str) -> bool {
 
 /// Whether a text is the mark of a memory.
 fn is_mark_text(text: &str) -> bool {
-    let text = text.strip_suffix(" moved").unwrap_or(text);
     let words: Vec<_> = text.split(' ').collect();
-    let ["process", _, "epoch", epoch, "lost", lost, "kept", kept] = words[..] else {
+    let (words, moves) = match &words[..] {
+        [words @ .., "moved", moves] => (words, *moves),
+        words => (words, "0"),
+    };
+    let ["process", _, "epoch", epoch, "lost", lost, "kept", kept] = *words else {
         return false;
     };
-    [epoch, lost, kept].into_iter().all(is_number)
+    [epoch, lost, kept, moves].into_iter().all(is_number)
 }
 
 fn is_number(word: &str) -> bool {
@@ -172,13 +175,13 @@ const ROUNDS: usize = 10;
 const SCRIPT: &str = "\
 local kind, begin = redis.call('TYPE', KEYS[1]).ok, nil
 if kind == 'string' then
-    begin = redis.call('GETRANGE', KEYS[1], 0, 127)
+    begin = redis.call('GETRANGE', KEYS[1], 0, 159)
 elseif kind == 'hash' then
     begin = redis.call('HGET', KEYS[1], 'v')
 elseif kind == 'list' then
     begin = redis.call('LINDEX', KEYS[1], 0)
 end
-return { kind, string.sub(begin or '', 1, 128) }";
+return { kind, string.sub(begin or '', 1, 160) }";
 
 /// So many keys are named.
 const EXAMPLES: usize = 3;
@@ -202,7 +205,7 @@ mod tests {
             ("tg:{a}:r:5", "list", "log 1 17 18 3"),
             ("tg:epoch", "string", "process 5f3a epoch 17 lost 0 kept 0"),
             ("tg:{7}:epoch", "string", "process 5f3a epoch 17 lost 16 kept 1"),
-            ("tg:{8}:epoch", "string", "process 5f3a epoch 17 lost 16 kept 15 moved"),
+            ("tg:{8}:epoch", "string", "process 5f3a epoch 17 lost 16 kept 15 moved 2"),
         ] {
             seen.note(name, kind, begin);
             assert_eq!((seen.diagnosis().grade, seen.wrong), (Grade::Ok, 0), "{name}: {begin}");

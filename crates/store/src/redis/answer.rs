@@ -36,14 +36,37 @@ pub(super) struct Answers<'a> {
     pub(super) epoch: u64,
     /// When all that was before this memory was lost, in microseconds; 0 if it was not.
     pub(super) lost: u64,
+    /// How often the slot was moved in this memory.
+    pub(super) moves: u64,
     lines: &'a [u8],
     questions: usize,
 }
 
-/// The process that a slot had before, if a script says nothing but that.
-pub(super) fn former(value: &Value) -> Option<String> {
-    let Value::BulkString(bytes) = value else { return None };
-    str::from_utf8(bytes.strip_prefix(b"former ")?).ok().map(str::to_owned)
+/// The mark of a slot that names another process than the one that was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Strange {
+    pub(super) process: String,
+    pub(super) age: Age,
+}
+
+/// What tells a mark from those of the same slot before and after it: its memory, and how often the slot was
+/// moved in that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Age {
+    pub(super) epoch: u64,
+    pub(super) moves: u64,
+}
+
+impl Strange {
+    /// `None` if a script has said something else.
+    pub(super) fn read(value: &Value) -> Option<Self> {
+        let Value::BulkString(bytes) = value else { return None };
+        let text = str::from_utf8(bytes.strip_prefix(b"former ")?).ok()?;
+        let mut words = text.split(' ');
+        let process = words.next()?.to_owned();
+        let mut number = || words.next()?.parse().ok();
+        Some(Self { process, age: Age { epoch: number()?, moves: number()? } })
+    }
 }
 
 /// What a script said about one question.
@@ -60,11 +83,12 @@ impl<'a> Answers<'a> {
         let Value::BulkString(bytes) = value else { return None };
         let end = bytes.iter().position(|byte| *byte == b'\n')?;
         let numbers = Numbers::read(str::from_utf8(&bytes[..end]).ok()?)?;
-        let Numbers([seconds, micros, epoch, lost]) = numbers;
+        let Numbers([seconds, micros, epoch, lost, moves]) = numbers;
         let unsigned = |number: i64| u64::try_from(number).ok();
         let now = unsigned(seconds)?.checked_mul(MILLION)?.checked_add(unsigned(micros)?)?;
         let (now, epoch, lost) = (wall(now), unsigned(epoch)?, unsigned(lost)?);
-        let answers = Self { now, epoch, lost, lines: &bytes[end + 1..], questions };
+        let moves = unsigned(moves)?;
+        let answers = Self { now, epoch, lost, moves, lines: &bytes[end + 1..], questions };
         (answers.each().count() == questions).then_some(answers)
     }
 

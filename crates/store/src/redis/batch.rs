@@ -6,7 +6,7 @@ use rapidhash::v3::rapidhash_v3;
 use redis::{ServerError, ServerErrorKind, Value};
 
 use crate::error::StoreError;
-use crate::redis::answer::{self, Answer, Answers};
+use crate::redis::answer::{self, Age, Answer, Answers, Strange};
 use crate::redis::failure;
 use crate::redis::form::{Former, Memory, Verdict};
 use crate::redis::job::Job;
@@ -26,7 +26,7 @@ pub(super) struct Finished {
     /// To be sent again after a while.
     pub(super) later: Vec<Job>,
     /// About slots that another process had: whoever knows what has become of it may ask again.
-    pub(super) strange: Vec<(String, Vec<Job>)>,
+    pub(super) strange: Vec<(Strange, Vec<Job>)>,
     /// Slots that lie elsewhere than was thought, and where.
     pub(super) moved: Vec<(u16, String)>,
     /// Whether the server is not sure of its Cluster.
@@ -149,9 +149,9 @@ impl Round<'_> {
     async fn answer(&mut self, group: Vec<Job>, reply: Value) -> Vec<Job> {
         let error = match reply {
             Value::ServerError(error) => error,
-            reply => match answer::former(&reply) {
-                Some(process) => {
-                    self.finished.strange.push((process, group));
+            reply => match Strange::read(&reply) {
+                Some(strange) => {
+                    self.finished.strange.push((strange, group));
                     return Vec::new();
                 }
                 None => return self.read(group, reply),
@@ -239,6 +239,7 @@ impl Round<'_> {
         self.shared.learn_loss(&self.link.process, answers.lost);
         if let Some(first) = group.first() {
             self.shared.learn(first.name.slot, now, epoch);
+            self.shared.learn_age(first.name.slot, Age { epoch, moves: answers.moves });
         }
         for (mut job, line) in group.into_iter().zip(answers.each()) {
             match answer::read(line, &answers, &job.ask, &job.name.text) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::StoreError;
+use crate::redis::answer::Strange;
 use crate::redis::driver::Driver;
 use crate::redis::form::Verdict;
 use crate::redis::job::Job;
@@ -77,19 +78,20 @@ impl Driver {
     }
 
     /// Finds out what has become of a process that had the slot of these jobs.
-    pub(super) fn inquire(&mut self, process: String, jobs: Vec<Job>) {
+    pub(super) fn inquire(&mut self, strange: Strange, jobs: Vec<Job>) {
+        let Strange { process, age } = strange;
         let strange = || StoreError::ClusterDown { reason: "its slot changes hands".into() };
         let jobs: Vec<_> = jobs.into_iter().filter_map(|job| job.again(strange())).collect();
         let Some(slot) = jobs.first().map(|job| job.name.slot) else { return };
-        if self.shared.is_gone(&process) {
-            return self.on_inquired(Verdict { process, has_given: false }, jobs);
+        let verdict = Verdict { process: process.clone(), has_given: false };
+        if self.shared.is_outdated(slot, age) || self.shared.is_gone(&process) {
+            return self.place_all(&verdict, jobs);
         }
         let links = self.servers.values().filter_map(|server| server.link.clone()).collect();
         let is_unknown =
             |node: &String| self.servers.get(node).is_none_or(|server| server.link.is_none());
         let nodes = self.slots.primaries().into_iter().filter(is_unknown).collect();
         let (route, mark) = (Arc::clone(&self.route), self.shared.mark(slot));
-        let verdict = Verdict { process: process.clone(), has_given: false };
         let otherwise = Event::Inquired { verdict, jobs: Vec::new() };
         spawn(&mut self.tasks, otherwise, async move {
             let has_given = has_given(route, links, nodes, &process, &mark).await;
@@ -97,10 +99,14 @@ impl Driver {
         });
     }
 
-    pub(super) fn on_inquired(&mut self, verdict: Verdict, jobs: Vec<Job>) {
+    pub(super) fn on_inquired(&mut self, verdict: &Verdict, jobs: Vec<Job>) {
         if !verdict.has_given {
             self.shared.learn_gone(&verdict.process);
         }
+        self.place_all(verdict, jobs);
+    }
+
+    fn place_all(&mut self, verdict: &Verdict, jobs: Vec<Job>) {
         for mut job in jobs {
             job.former = Some(verdict.clone());
             self.place(job);

@@ -176,7 +176,7 @@ impl Driver {
             Event::Pinged { node, link, finished } => self.on_finished(&node, link, finished),
             Event::Linked { node, link } => self.on_linked(node, link),
             Event::Slots(slots) => self.on_slots(slots),
-            Event::Inquired { verdict, jobs } => self.on_inquired(verdict, jobs),
+            Event::Inquired { verdict, jobs } => self.on_inquired(&verdict, jobs),
             Event::Rested(jobs) => jobs.into_iter().for_each(|job| self.place(job)),
         }
     }
@@ -200,8 +200,8 @@ impl Driver {
             self.slots.give(slot, &to);
             self.has_doubts = true;
         }
-        for (process, jobs) in finished.strange {
-            self.inquire(process, jobs);
+        for (strange, jobs) in finished.strange {
+            self.inquire(strange, jobs);
         }
         self.rest(finished.later);
         for job in finished.back {

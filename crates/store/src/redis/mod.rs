@@ -62,8 +62,11 @@
 //! * One that has given away its last slot and has become a replica because of it cannot be told from that,
 //!   so slots that nobody has asked about since they left it are treated as if a replica had taken over.
 //!
-//! What was spent in a slot that had just moved is lost with what its new primary could not tell its replica
-//! any more before it died, if that was all since the move.
+//!
+//! A mark says how often its slot was moved, so a client that has seen a later one knows that this one was
+//! read from an old disk, or told by a replica that had not heard of it. Somebody else does not: if the new
+//! primary of a slot loses what was spent since the move, the first of all that was asked of it included, and
+//! whoever asks then had not asked before, what was spent is forgotten.
 
 mod address;
 mod answer;

@@ -46,7 +46,7 @@ fn lost(replies: &[Value], process: &str, now: u64) -> u64 {
         let words: Vec<_> = mark.split(' ').collect();
         match words[..] {
             // Of a slot that has come from elsewhere since.
-            ["process", of, .., "moved"] if of == process => {}
+            ["process", of, .., "moved", _] if of == process => {}
             // Somebody has found out before.
             ["process", of, "epoch", _, "lost", micros, "kept", "0", ..] if of == process => {
                 lost = micros.parse().ok().filter(|micros| *micros > 0).or(lost).or(Some(now));
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(told(some, &[None, Some(old)]), 0, "it was read from a disk");
         assert_eq!(told(some, &[Some("process new epoch 2 lost 7 kept 1")]), 0);
         assert_eq!(told(some, &[Some("mine")]), 0);
-        let moved = "process new epoch 1 lost 7 kept 0 moved";
+        let moved = "process new epoch 1 lost 7 kept 0 moved 1";
         assert_eq!(told(some, &[Some(moved)]), 0, "that one was lost by another");
         assert_eq!(told(some, &[Some(moved), None]), 9);
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tollgate_core::{Tick, Wall};
 use tollgate_local::Clock;
 
+use crate::redis::answer::Age;
 use crate::redis::form::Loss;
 use crate::redis::name::{self, SLOTS};
 
@@ -28,14 +29,25 @@ pub(super) struct Shared {
     /// Processes that had slots and have not given them away, and when that was found out. At most
     /// [`MOST_LOSSES`].
     gone: Mutex<BTreeMap<String, Tick>>,
+    /// The latest mark that was seen of each slot that was moved.
+    ages: Mutex<BTreeMap<u16, Age>>,
 }
 
 impl Shared {
     pub(super) fn new(clock: Arc<dyn Clock>, is_cluster: bool) -> Self {
         let seen = (0..SLOTS / 64).map(|_| AtomicU64::new(0)).collect();
         let (ahead, epoch) = (AtomicI64::new(0), AtomicU64::new(0));
-        let (losses, processes, gone) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { clock, is_cluster, ahead, epoch, seen, losses, processes, gone }
+        Self {
+            clock,
+            is_cluster,
+            ahead,
+            epoch,
+            seen,
+            losses: Mutex::default(),
+            processes: Mutex::default(),
+            gone: Mutex::default(),
+            ages: Mutex::default(),
+        }
     }
 
     pub(super) fn epoch(&self) -> u64 {
@@ -94,6 +106,21 @@ impl Shared {
             gone.clear();
         }
         gone.insert(process.to_owned(), self.clock.now());
+    }
+
+    /// Takes note of a mark that was answered by.
+    pub(super) fn learn_age(&self, slot: u16, age: Age) {
+        if age.moves > 0 {
+            let mut ages = self.ages.lock().unwrap_or_else(PoisonError::into_inner);
+            let latest = ages.entry(slot % SLOTS).or_insert(age);
+            *latest = age.max(*latest);
+        }
+    }
+
+    /// Whether a later mark of a slot was seen than this one: it was lost, and what was spent under it.
+    pub(super) fn is_outdated(&self, slot: u16, age: Age) -> bool {
+        let ages = self.ages.lock().unwrap_or_else(PoisonError::into_inner);
+        ages.get(&(slot % SLOTS)).is_some_and(|latest| age < *latest)
     }
 
     /// Some of these slots whose marks were seen.

@@ -26,13 +26,12 @@ local NOW = clock[1] * MILLION + clock[2]
 -- Who asks tells when everything was lost, as far as they know: `now` if they have seen a mark where
 -- there is none, a moment if the process has lost others, 0 if they know of nothing. In a Cluster a second
 -- word says what has become of the process that a mark names: that third word has given the slot away in
--- good order (given), or it has not (gone), or it is to be named in place of an answer (ask). A slot that
--- was given away has lost nothing, and its mark changes hands. It is `moved`: whatever was lost before, the
--- process that has it now did not lose it.
+-- good order (given), or it has not (gone), or it is to be named in place of an answer (ask), with the
+-- rest of what tells marks apart. A slot that was given away has lost nothing, and its mark changes hands.
+-- It says how often it was `moved`: whatever was lost before, the process that has it now did not lose it.
 --
 -- The mark is a text, so that it comes with all others.
-local MARK = '^process (%S+) epoch (%d+) lost (%d+) kept (%d+)( ?%a*)$'
-local MOVED = ' moved'
+local MARK = '^process (%S+) epoch (%d+) lost (%d+) kept (%d+)( ?%a* ?%d*)$'
 local process, known = ARGV[1], ARGV[2]
 
 -- What is asked of whom: the same of every key, all of which are different (all); the same of every
@@ -42,26 +41,32 @@ local asked = ARGV[3]
 -- The texts under all keys, if they are fetched at once.
 local FOUND = asked == 'all' and call('MGET', unpack(KEYS))
 
-local EPOCH, LOST, KEPT, EPOCH_TEXT, LOST_TEXT, is_moved
+local EPOCH, LOST, KEPT, EPOCH_TEXT, LOST_TEXT
+-- How often the slot was moved in this memory, in digits.
+local moves = '0'
 do
     local mark = FOUND and FOUND[1] or try('GET', KEYS[1])
     local of, kept, moved
     if mark then
         local text = type(mark) == 'string' and mark or ''
         of, EPOCH_TEXT, LOST_TEXT, kept, moved = string.match(text, MARK)
-        if not of or (moved ~= '' and moved ~= MOVED) then
+        moves = moved == '' and '0' or string.match(moved or '', '^ moved (%d+)$')
+        if not moves then
             local remedy = ' is not ours: rename it, or use another database'
             return redis.error_reply('ERR ' .. KEYS[1] .. remedy)
         end
     end
     if of ~= process then
         local loss, verdict, former = string.match(known, '^(%S+) ?(%a*) ?(%S*)$')
-        if of and verdict ~= '' and former ~= of then return 'former ' .. of end
+        if of and verdict ~= '' and former ~= of then
+            return 'former ' .. of .. ' ' .. EPOCH_TEXT .. ' ' .. moves
+        end
         if of and verdict == 'given' then
-            moved = MOVED
+            moves = format('%d', moves + 1)
+            moved = ' moved ' .. moves
         else
             local lost, since = tonumber(LOST_TEXT), tonumber(kept)
-            kept, moved = '0', ''
+            kept, moved, moves = '0', '', '0'
             if of then
                 kept = lost == 0 and '1' or format('%d', since == 0 and lost or since)
             end
@@ -74,13 +79,12 @@ do
             LOST_TEXT, kept, moved))
     end
     EPOCH, LOST, KEPT = tonumber(EPOCH_TEXT), tonumber(LOST_TEXT), tonumber(kept)
-    is_moved = moved ~= ''
 end
 
--- All answers are one text, a line for each. First stand the time, the memory, and when all before
--- it was lost by this process.
+-- All answers are one text, a line for each. First stand the time, the memory, when all before it was lost
+-- by this process, and how often the slot was moved.
 local ANSWERS = { clock[1] .. ' ' .. clock[2] .. ' ' .. EPOCH_TEXT .. ' ' ..
-    ((KEPT > 0 or is_moved) and '0' or LOST_TEXT) }
+    ((KEPT > 0 or moves ~= '0') and '0' or LOST_TEXT) .. ' ' .. moves }
 
 -- The time that a key is kept after it was last written, what its limit reads like, and the terms of
 -- lending.
