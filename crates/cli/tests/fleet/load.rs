@@ -1,161 +1,282 @@
 //! Requests at a steady rate, from many clients, and what came of them.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::{now, pass};
+use crate::client::encode;
+use crate::now;
 
 /// One client for each address, all of which ask about one key.
 pub(crate) struct Load {
     clients: Vec<Client>,
-    ends: Arc<AtomicBool>,
+    each: usize,
+    end: Arc<End>,
 }
 
 struct Client {
-    allowed: Arc<AtomicU64>,
-    answered: Arc<AtomicU64>,
-    thread: JoinHandle<Span>,
+    counts: Arc<Counts>,
+    thread: JoinHandle<Vec<Batch>>,
 }
 
-/// When a client has asked.
+#[derive(Default)]
+struct Counts {
+    allowed: AtomicU64,
+    answered: AtomicU64,
+    /// Its node is about to be killed.
+    is_doomed: AtomicBool,
+}
+
+/// Questions that were sent together. Each was decided after it was sent and before the last answer
+/// was heard, and nobody but the node knows when.
 #[derive(Clone, Copy)]
-struct Span {
-    first_sent: Instant,
-    first_heard: Instant,
-    last_sent: Instant,
-    last_heard: Instant,
+struct Batch {
+    sent: Instant,
+    heard: Instant,
+    allowed: u32,
+}
+
+/// How often a client sends.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A node that says nothing for so long has lost what it was asked.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+impl Load {
+    /// So many requests for a path from each client every ten milliseconds, as long as `is_on` says
+    /// that it is its turn.
+    pub(crate) fn begin(
+        nodes: &[SocketAddr],
+        path: &str,
+        each: usize,
+        is_on: impl Fn(usize, Duration) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let question = |user| encode(&["TG.CHECK", "path", path, "user", user]);
+        let met: Vec<_> = nodes.iter().map(|node| Asking::meet(*node, &question("bob"))).collect();
+        let questions = question("alice").repeat(each).into_bytes();
+        let (end, is_on, began) = (Arc::<End>::default(), Arc::new(is_on), now());
+        let client = |(number, mut asking): (usize, Asking)| {
+            let counts = Arc::clone(&asking.counts);
+            let (end, is_on, questions) = (Arc::clone(&end), Arc::clone(&is_on), questions.clone());
+            let thread = thread::spawn(move || {
+                let is_on = || is_on(number, now() - began);
+                asking.run(&questions, each, &end, is_on)
+            });
+            Client { counts, thread }
+        };
+        let clients = met.into_iter().enumerate().map(client).collect();
+        Self { clients, each, end }
+    }
+
+    /// How many answers each client has heard so far.
+    pub(crate) fn answered(&self) -> Vec<u64> {
+        self.clients.iter().map(|client| client.counts.answered.load(Ordering::Relaxed)).collect()
+    }
+
+    pub(crate) fn allowed(&self) -> u64 {
+        self.clients.iter().map(|client| client.counts.allowed.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Whether every client has heard the answers to so many batches since it had heard `before`, but
+    /// for those whose nodes were killed.
+    pub(crate) fn has_gone_on(&self, before: &[u64], batches: usize) -> bool {
+        let more = (batches * self.each) as u64;
+        let goes_on = |(client, before): (&Client, &u64)| {
+            let answered = client.counts.answered.load(Ordering::Relaxed);
+            answered >= before + more || client.counts.is_doomed.load(Ordering::Relaxed)
+        };
+        self.clients.iter().zip(before).all(goes_on)
+    }
+
+    /// From now on it is no failure if this node is gone.
+    pub(crate) fn doom(&self, node: usize) {
+        self.clients[node].counts.is_doomed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn end(self) -> Outcome {
+        self.end.come();
+        let mut batches = Vec::new();
+        let mut counts = Vec::new();
+        for client in self.clients {
+            batches.push(client.thread.join().unwrap());
+            counts.push(client.counts);
+        }
+        let sum = |of: fn(&Counts) -> &AtomicU64| {
+            counts.iter().map(|counts| of(counts).load(Ordering::Relaxed)).sum()
+        };
+        Outcome {
+            allowed: sum(|counts| &counts.allowed),
+            answered: sum(|counts| &counts.answered),
+            batches,
+        }
+    }
 }
 
 /// What came of a load.
 pub(crate) struct Outcome {
     pub(crate) allowed: u64,
     pub(crate) answered: u64,
-    /// From the first question to the last answer, and from the first answer to the last question.
-    pub(crate) longest: Duration,
-    pub(crate) shortest: Duration,
+    /// Those of each client.
+    batches: Vec<Vec<Batch>>,
 }
 
-/// How often a client sends.
-const PAUSE: Duration = Duration::from_millis(10);
+impl Outcome {
+    /// The longest that anybody waited for an answer.
+    pub(crate) fn longest_wait(&self) -> Duration {
+        let waits = self.batches.iter().flatten().map(|batch| batch.heard - batch.sent);
+        waits.max().unwrap_or_default()
+    }
 
-impl Load {
-    /// So many requests from each client every ten milliseconds, as long as `is_on` says that it is
-    /// its turn.
-    pub(crate) fn begin(
-        nodes: &[SocketAddr],
+    /// By how much more passed than a bucket lets pass, in the worst of all intervals: less than
+    /// nothing if the limit held in each.
+    ///
+    /// What was sent and heard within an interval was decided in it. What was sent before it, or heard
+    /// after it, may have been decided elsewhere, and does not count. So no interval can seem to have
+    /// had more than it had, and if the bucket was ever passed by more than what clients cannot know,
+    /// there is one in which it shows.
+    pub(crate) fn excess(&self, burst: f64, rate: f64) -> f64 {
+        let all = self.batches.iter().flatten().filter(|batch| batch.allowed > 0);
+        let mut by_end: Vec<_> = all.collect();
+        by_end.sort_unstable_by_key(|batch| batch.heard);
+        let mut worst = f64::NEG_INFINITY;
+        for first in &by_end {
+            let mut passed = 0;
+            for batch in by_end.iter().filter(|batch| batch.sent >= first.sent) {
+                passed += batch.allowed;
+                let may = burst + rate * (batch.heard - first.sent).as_secs_f64();
+                worst = worst.max(f64::from(passed) - may);
+            }
+        }
+        worst
+    }
+
+    /// Which part of what a bucket lets pass did not, of all until some moment in the last second: the
+    /// best one, since at any other somebody may just not have had the time to ask.
+    ///
+    /// What was lost is missing at each of them. Time counts from the first answer on: until then
+    /// nothing may have been spent, and nothing comes into a bucket that is full.
+    pub(crate) fn lack(&self, burst: f64, rate: f64) -> f64 {
+        let mut by_end: Vec<_> = self.batches.iter().flatten().collect();
+        by_end.sort_unstable_by_key(|batch| batch.heard);
+        let (begin, end) = (by_end[0].heard, by_end[by_end.len() - 1].heard);
+        let (mut passed, mut least) = (0, f64::INFINITY);
+        for batch in by_end {
+            passed += batch.allowed;
+            let may = burst + rate * (batch.heard - begin).as_secs_f64();
+            if end - batch.heard <= Duration::from_secs(1) {
+                least = least.min(1.0 - f64::from(passed) / may);
+            }
+        }
+        least
+    }
+}
+
+/// The end of a load, for which clients wait between two batches.
+#[derive(Default)]
+struct End {
+    has_come: Mutex<bool>,
+    told: Condvar,
+}
+
+impl End {
+    fn come(&self) {
+        *self.has_come.lock().unwrap() = true;
+        self.told.notify_all();
+    }
+
+    fn comes_within(&self, time: Duration) -> bool {
+        let has_come = self.has_come.lock().unwrap();
+        *self.told.wait_timeout_while(has_come, time, |has_come| !*has_come).unwrap().0
+    }
+}
+
+/// A client at work.
+struct Asking {
+    stream: TcpStream,
+    /// What of an answer is there.
+    heard: Vec<u8>,
+    counts: Arc<Counts>,
+}
+
+impl Asking {
+    /// Connects to a node, and has it meet its store, with another key than the one that counts.
+    fn meet(node: SocketAddr, question: &str) -> Self {
+        let stream = TcpStream::connect(node).unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let mut asking = Self { stream, heard: Vec::new(), counts: Arc::default() };
+        asking.stream.write_all(question.as_bytes()).unwrap();
+        assert!(asking.hear().is_some(), "nobody is there");
+        asking
+    }
+
+    /// Asks until it is told to end, or its node was killed.
+    fn run(
+        &mut self,
+        questions: &[u8],
         each: usize,
-        is_on: impl Fn(usize, Duration) -> bool + Send + Sync + 'static,
-    ) -> Self {
-        let ends = Arc::new(AtomicBool::new(false));
-        let (is_on, began) = (Arc::new(is_on), now());
-        let client = |(number, address): (usize, &SocketAddr)| {
-            let (allowed, answered) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-            let stream = TcpStream::connect(address).unwrap();
-            stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-            stream.set_nodelay(true).unwrap();
-            let (counts, ends) = ((Arc::clone(&allowed), Arc::clone(&answered)), Arc::clone(&ends));
-            let is_on = Arc::clone(&is_on);
-            let thread = thread::spawn(move || {
-                let is_on = |_: &()| is_on(number, began.elapsed_now());
-                ask(stream, each, &counts, &ends, is_on)
-            });
-            Client { allowed, answered, thread }
-        };
-        let clients = nodes.iter().enumerate().map(client).collect();
-        Self { clients, ends }
-    }
-
-    /// How many answers each client has heard so far.
-    pub(crate) fn answered(&self) -> Vec<u64> {
-        self.clients.iter().map(|client| client.answered.load(Ordering::Relaxed)).collect()
-    }
-
-    pub(crate) fn allowed(&self) -> u64 {
-        self.clients.iter().map(|client| client.allowed.load(Ordering::Relaxed)).sum()
-    }
-
-    pub(crate) fn end(self) -> Outcome {
-        self.ends.store(true, Ordering::Relaxed);
-        let (mut allowed, mut answered, mut spans) = (0, 0, Vec::new());
-        for client in self.clients {
-            spans.push(client.thread.join().unwrap());
-            allowed += client.allowed.load(Ordering::Relaxed);
-            answered += client.answered.load(Ordering::Relaxed);
-        }
-        let least = |of: fn(&Span) -> Instant| spans.iter().map(of).min().unwrap();
-        let most = |of: fn(&Span) -> Instant| spans.iter().map(of).max().unwrap();
-        Outcome {
-            allowed,
-            answered,
-            longest: most(|span| span.last_heard) - least(|span| span.first_sent),
-            shortest: most(|span| span.last_sent) - least(|span| span.first_heard),
-        }
-    }
-}
-
-trait Elapsed {
-    fn elapsed_now(&self) -> Duration;
-}
-
-impl Elapsed for Instant {
-    fn elapsed_now(&self) -> Duration {
-        now() - *self
-    }
-}
-
-/// Asks until it is told to end, or nobody is there any more.
-fn ask(
-    mut stream: TcpStream,
-    each: usize,
-    (allowed, answered): &(Arc<AtomicU64>, Arc<AtomicU64>),
-    ends: &AtomicBool,
-    is_on: impl Fn(&()) -> bool,
-) -> Span {
-    let question =
-        b"*5\r\n$8\r\nTG.CHECK\r\n$4\r\npath\r\n$4\r\n/hot\r\n$4\r\nuser\r\n$5\r\nalice\r\n";
-    let questions = question.repeat(each);
-    let begin = now();
-    let mut span =
-        Span { first_sent: begin, first_heard: begin, last_sent: begin, last_heard: begin };
-    let (mut bytes, mut is_first) = (Vec::new(), true);
-    while !ends.load(Ordering::Relaxed) {
-        let sent = now();
-        if is_on(&()) {
-            if stream.write_all(&questions).is_err() {
-                return span;
-            }
-            for _ in 0..each {
-                let Some(is_allowed) = hear(&mut stream, &mut bytes) else { return span };
-                allowed.fetch_add(u64::from(is_allowed), Ordering::Relaxed);
-                answered.fetch_add(1, Ordering::Relaxed);
-            }
-            span.last_heard = now();
-            span.last_sent = sent;
-            if is_first {
-                (is_first, span.first_sent, span.first_heard) = (false, sent, span.last_heard);
+        end: &End,
+        is_on: impl Fn() -> bool,
+    ) -> Vec<Batch> {
+        let (mut batches, mut sent) = (Vec::new(), now());
+        while !end.comes_within(PAUSE.saturating_sub(now() - sent)) {
+            sent = now();
+            if is_on() {
+                let (allowed, is_gone) = self.ask(questions, each);
+                batches.push(Batch { sent, heard: now(), allowed });
+                if is_gone {
+                    break;
+                }
             }
         }
-        pass(PAUSE.saturating_sub(now() - sent));
+        batches
     }
-    span
-}
 
-/// Whether the next answer of eight parts is a yes; `None` if nobody is there any more.
-fn hear(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<bool> {
-    loop {
-        if let Some((length, is_allowed)) = answer(bytes) {
-            bytes.drain(..length);
-            return Some(is_allowed);
+    /// How many of the questions pass, and whether nobody is there any more.
+    fn ask(&mut self, questions: &[u8], each: usize) -> (u32, bool) {
+        let mut allowed = 0;
+        if let Err(error) = self.stream.write_all(questions) {
+            self.assert_doomed(&error.to_string());
+            return (allowed, true);
         }
-        let mut more = [0; 16 << 10];
-        match stream.read(&mut more) {
-            Ok(0) | Err(_) => return None,
-            Ok(read) => bytes.extend_from_slice(&more[..read]),
+        for _ in 0..each {
+            let Some(is_allowed) = self.hear() else { return (allowed, true) };
+            allowed += u32::from(is_allowed);
+            self.counts.allowed.fetch_add(u64::from(is_allowed), Ordering::Relaxed);
+            self.counts.answered.fetch_add(1, Ordering::Relaxed);
         }
+        (allowed, false)
+    }
+
+    /// Whether the next answer of eight parts is a yes; `None` if nobody is there any more.
+    fn hear(&mut self) -> Option<bool> {
+        loop {
+            if let Some((length, is_allowed)) = answer(&self.heard) {
+                self.heard.drain(..length);
+                return Some(is_allowed);
+            }
+            let mut more = [0; 16 << 10];
+            match self.stream.read(&mut more) {
+                Ok(0) => self.assert_doomed("it closed the connection"),
+                Err(error) => {
+                    let is_late = [ErrorKind::WouldBlock, ErrorKind::TimedOut];
+                    assert!(!is_late.contains(&error.kind()), "no answer within {DEADLINE:?}");
+                    self.assert_doomed(&error.to_string());
+                }
+                Ok(read) => {
+                    self.heard.extend_from_slice(&more[..read]);
+                    continue;
+                }
+            }
+            return None;
+        }
+    }
+
+    fn assert_doomed(&self, why: &str) {
+        assert!(self.counts.is_doomed.load(Ordering::Relaxed), "nobody killed this node: {why}");
     }
 }
 
@@ -179,4 +300,42 @@ fn answer(bytes: &[u8]) -> Option<(usize, bool)> {
         }
     }
     (at <= bytes.len()).then_some((at, is_allowed?))
+}
+
+#[test]
+fn what_was_lost_is_missing_and_what_is_late_is_not() {
+    let begin = now();
+    let batch = |millis: u64, allowed| {
+        let at = begin + Duration::from_millis(millis);
+        Batch { sent: at, heard: at, allowed }
+    };
+    let lack = |batches: &[Batch]| {
+        let outcome = Outcome { allowed: 0, answered: 0, batches: vec![batches.to_vec()] };
+        (outcome.lack(100.0, 100.0) * 1000.0).round()
+    };
+    assert_eq!(lack(&[batch(0, 100), batch(3_500, 350), batch(4_000, 0)]), 0.0);
+    assert_eq!(lack(&[batch(0, 100), batch(3_500, 345), batch(4_000, 50)]), 10.0);
+    assert_eq!(lack(&[batch(0, 100), batch(2_000, 200), batch(4_000, 150)]), 100.0);
+}
+
+#[test]
+fn too_many_in_any_interval_are_found_and_no_others() {
+    let begin = now();
+    let at = |millis: u64| begin + Duration::from_millis(millis);
+    let batch = |sent, heard, allowed| Batch { sent: at(sent), heard: at(heard), allowed };
+    let excess = |batches: &[Batch]| {
+        let batches = vec![batches.to_vec()];
+        Outcome { allowed: 0, answered: 0, batches }.excess(10.0, 100.0)
+    };
+    // Ten at once, and one more every ten milliseconds.
+    assert_eq!(excess(&[batch(0, 0, 10)]), 0.0);
+    assert_eq!(excess(&[batch(0, 0, 10), batch(990, 1_000, 10), batch(1_000, 1_000, 1)]), 0.0);
+    // All of them together are far below what may pass in two seconds.
+    assert_eq!(excess(&[batch(0, 0, 1), batch(1_000, 1_000, 8), batch(2_000, 2_010, 12)]), 1.0);
+    // What was under way for long may have been decided before the others.
+    assert_eq!(excess(&[batch(0, 1_010, 10), batch(1_000, 1_000, 10)]), 0.0);
+    assert_eq!(
+        excess(&[batch(0, 1_000, 100), batch(1_000, 1_000, 10), batch(900, 1_000, 12)]),
+        12.0
+    );
 }
