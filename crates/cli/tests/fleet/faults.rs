@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use crate::client::{Client, encode};
 use crate::load::Load;
 use crate::redis::{Kind, Redis, start_cluster, until};
+use crate::support::Server;
 use crate::{Fleet, pass};
 
 /// While a rule denies what its store cannot say, all that passes was granted. The budget of the first
@@ -172,6 +174,35 @@ fn redis_is_killed_while_it_stands_still_and_comes_back_empty() {
         redis.restart_empty();
         overload.all_are_well_again();
     });
+}
+
+/// Nobody asks for anything more after the few questions that found it gone: all that a node has of
+/// its store then is a connection to a server that is not there any more.
+#[test]
+fn redis_that_few_ask_is_killed_while_it_stands_still_and_comes_back_empty() {
+    let mut redis = Redis::start(&[]);
+    let fleet = Fleet::start(2, &redis.url(), RULES);
+    let question = ["TG.CHECK", "path", "/strict", "user", "alice"];
+    let passes = |client: &mut Client| client.ask(&question).starts_with("*8\r\n:0\r\n");
+    let clients = |node: &Server| -> Vec<_> { (0..8).map(|_| Client::of(node)).collect() };
+    let mut clients: Vec<_> = fleet.nodes.iter().map(clients).collect();
+    for client in clients.iter_mut().flatten() {
+        until("something passes", || passes(client).then_some(()));
+    }
+    redis.signal("STOP");
+    // Each node finds all of its questions at once, and asks them together.
+    fleet.nodes.iter().for_each(|node| node.process.signal("STOP"));
+    clients.iter_mut().flatten().for_each(|client| client.send(encode(&question)));
+    fleet.nodes.iter().for_each(|node| node.process.signal("CONT"));
+    clients.iter_mut().flatten().for_each(|client| _ = client.answer());
+
+    let all = |is: fn(Said) -> bool| (0..2).all(|node| is(Said::by(&fleet, node))).then_some(());
+    until("all nodes say that the store fails", || all(Said::is_degraded));
+    redis.restart_empty();
+    until("the store is well again", || all(|said| !said.is_degraded()));
+    for client in clients.iter_mut().flatten() {
+        until("something passes again", || passes(client).then_some(()));
+    }
 }
 
 #[test]
