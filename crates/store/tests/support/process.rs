@@ -123,9 +123,7 @@ impl Drop for Redis {
 /// A Cluster of three primaries, and then a replica for each.
 pub(crate) fn start_cluster(kind: Kind) -> Vec<Redis> {
     let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1500"];
-    // The servers talk among themselves on a port that is higher by ten thousand.
-    let port = || until("a port is free", || Some(free_port()).filter(|port| *port < 55_000));
-    let servers: Vec<_> = (0..6).map(|_| Redis::start_as(kind, port(), &options)).collect();
+    let servers: Vec<_> = (0..6).map(|_| Redis::start_as(kind, cluster_port(), &options)).collect();
     let addresses: Vec<_> = servers.iter().map(|one| format!("127.0.0.1:{}", one.port)).collect();
     let mut create = vec!["--cluster", "create"];
     create.extend(addresses.iter().map(String::as_str));
@@ -183,6 +181,19 @@ fn new_folder() -> PathBuf {
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");
     listener.local_addr().expect("it has an address").port()
+}
+
+/// A port that nobody listens on now, for a server of a Cluster: those talk among themselves on one that is
+/// higher by ten thousand. Both lie below those that are given to whoever asks for any.
+fn cluster_port() -> u16 {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let begin = std::process::id().wrapping_mul(61);
+    let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+    until("two ports are free", || {
+        let number = begin.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed)) % 10_000;
+        let port = 12_000 + u16::try_from(number).expect("it is small");
+        (is_free(port) && is_free(port + 10_000)).then_some(port)
+    })
 }
 
 /// Waits for something, for as long as a slow machine needs.
