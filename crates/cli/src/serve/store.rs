@@ -43,7 +43,9 @@ fn open(config: &StoreConfig) -> Result<RedisStore, Error> {
         }
         None => None,
     };
-    let timeout = config.timeout;
+    // A little less than whoever asks waits for: then what some servers of a Cluster have answered is
+    // known when another one is silent.
+    let timeout = config.timeout * 9 / 10;
     let redis = RedisConfig { timeout, root_certificate, ..RedisConfig::default() };
     Ok(RedisStore::open(config.url.expose(), redis, Arc::new(SystemClock::new()))?)
 }

@@ -41,20 +41,29 @@ impl Sharing {
         matches!(error, StoreError::Timeout { after } if *after < self.config.timeout / 2)
     }
 
-    /// Weighs whether the store fails.
-    fn weigh(&self, asks: &[Ask], answers: &[Result<Grant, StoreError>], took: Duration) {
+    /// Weighs whether the store fails. Many questions go at once, to all servers of a Cluster: if one of
+    /// those is gone, or silent for all the time there is, the others are no worse for it.
+    pub(super) fn weigh(
+        &self,
+        asks: &[Ask],
+        answers: &[Result<Grant, StoreError>],
+        took: Duration,
+    ) {
         let failed = answers.iter().filter(|answer| answer.is_err()).count();
         add(&self.counts.failures, failed as u64);
-        let failure = answers.iter().zip(asks).find_map(|(answer, ask)| match answer {
+        let mut unanswered = answers.iter().zip(asks).filter_map(|(answer, ask)| match answer {
             Err(error) if !error.is_about_key() => Some((error.to_string(), ask)),
             _ => None,
         });
+        let first = unanswered.next();
+        let count = usize::from(first.is_some()) + unanswered.count();
         let most = self.config.timeout;
-        let late = asks
-            .first()
-            .filter(|_| took > most / 2)
-            .map(|ask| (format!("the store took {took:?} to answer, of at most {most:?}"), ask));
-        let failure = failure.or(late);
+        let failure = match first {
+            Some(first) => Some(first).filter(|_| count * A_FEW_OF >= asks.len()),
+            None => asks.first().filter(|_| took > most / 2).map(|ask| {
+                (format!("the store took {took:?} to answer, of at most {most:?}"), ask)
+            }),
+        };
         let change = self.breaker.asked(failure.is_none());
         if let (Change::Opened, Some((reason, unanswered))) = (change, failure) {
             add(&self.counts.times_degraded, 1);
@@ -63,3 +72,6 @@ impl Sharing {
         }
     }
 }
+
+/// One in so many is no longer a few.
+const A_FEW_OF: usize = 3;

@@ -6,7 +6,7 @@ use tollgate_core::lease::{Borrower, Exchange};
 use tollgate_core::{Decision, Limit, Retry};
 use tollgate_local::{Counters, Key, ManualClock, Table};
 use tollgate_rules::RuleSet;
-use tollgate_store::MemoryStore;
+use tollgate_store::{MemoryStore, StoreError};
 
 use super::told::Said;
 use super::*;
@@ -58,4 +58,29 @@ async fn who_is_denied_waits_for_whoever_has_the_purse_in_his_hands() {
         drop(lent);
         assert!(said.recv().unwrap());
     });
+}
+
+/// Many questions go at once, to several servers. The store is not left alone because of one key in forty,
+/// however long its server is silent; it is because of one in three.
+#[tokio::test]
+async fn a_few_questions_of_many_that_fail_are_no_failure_of_the_store() {
+    let clock = ManualClock::new();
+    clock.advance(Duration::from_secs(400 * 86_400));
+    let store = MemoryStore::new(clock.clone(), 100);
+    let sharing = Sharing::begin(store, SharingConfig::default(), clock).unwrap();
+    let limit = limit_of(&sharing);
+    let key = "alice".hash(&Seed::new(7));
+    let shared = Shared { limit: &limit, owner: limit.owner(key), key, cost: 1 };
+    let ask = shared.about(Arc::from(*b"alice")).ask(Exchange::once(0));
+    let asks = vec![ask; 42];
+    let answers = sharing.store.exchange(&asks).await;
+    let took = sharing.config.timeout;
+    let is_left_alone_if = |failed: usize| {
+        let mut answers = answers.clone();
+        answers[..failed].fill_with(|| Err(StoreError::Timeout { after: took }));
+        (0..20).for_each(|_| sharing.weigh(&asks, &answers, took));
+        sharing.breaker.is_open()
+    };
+    assert!(!is_left_alone_if(1) && !is_left_alone_if(13));
+    assert!(is_left_alone_if(14));
 }
