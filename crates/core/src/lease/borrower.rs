@@ -56,9 +56,15 @@ pub struct Borrower {
     pub(super) until: Tick,
     /// Since the lease began; of permits, those in use, whichever lease they were of.
     pub(super) used: u64,
-    /// Permits that are lent, in use or not.
+    /// Permits that are lent, in use or not, and the most that were in use since the last exchange.
     pub(super) permits: u64,
+    pub(super) peak: u64,
     pub(super) returned: u64,
+    /// Permits that go back to the store when they are free, and whether some went since it was told.
+    pub(super) owed: u64,
+    pub(super) gives: bool,
+    /// When some were last given up for others.
+    pub(super) turned: Tick,
     /// What of `used` the last exchange has told.
     pub(super) told: u64,
     pub(super) demand: Demand,
@@ -97,7 +103,11 @@ impl Borrower {
             until: Tick::ZERO,
             used: 0,
             permits: 0,
+            peak: 0,
             returned: 0,
+            owed: 0,
+            gives: false,
+            turned: Tick::ZERO,
             told: 0,
             demand: Demand::new(terms),
             last_spend: Tick::ZERO,
@@ -128,6 +138,7 @@ impl Borrower {
         {
             self.tokens -= cost;
             self.used = self.used.saturating_add(cost);
+            self.peak = if self.terms.is_reusable() { self.peak.max(self.used) } else { 0 };
             self.last_spend = now;
             let decision = seen.with_extra(self.tokens);
             return Spend::Taken(Receipt { cost, decision });
@@ -161,6 +172,7 @@ impl Borrower {
         if self.terms.is_reusable() {
             self.used = self.used.saturating_sub(receipt.cost);
             self.tokens = self.permits.saturating_sub(self.used);
+            self.give_up();
         }
         self.advance(now);
     }
@@ -222,6 +234,6 @@ impl Borrower {
     pub(super) fn give_back(&mut self) {
         self.returned = self.returned.saturating_add(self.all_tokens());
         self.permits = self.permits.saturating_sub(self.tokens);
-        (self.tokens, self.coming) = (0, Coming::NOTHING);
+        (self.tokens, self.coming, self.owed) = (0, Coming::NOTHING, 0);
     }
 }

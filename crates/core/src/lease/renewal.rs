@@ -15,6 +15,8 @@ pub(super) struct Pending {
     /// When it was sent for the first time: the lease counts from there.
     sent: Tick,
     again: Tick,
+    /// Whether it gives up permits for others.
+    gives: bool,
 }
 
 impl Borrower {
@@ -47,7 +49,8 @@ impl Borrower {
         let renewal = (is_idle || self.used > 0 && is_reusable)
             .then(|| self.last_sent.after(self.demand.renewal().min(most)));
         let more = (self.unmet() > 0 || self.is_low()).then_some(self.ready);
-        [idle, renewal, more].into_iter().flatten().min()
+        let turn = self.gives.then_some(self.latest);
+        [idle, renewal, more, turn].into_iter().flatten().min()
     }
 
     /// The exchange to send now, if one is [due](Self::due): the last one again if it was not
@@ -84,7 +87,7 @@ impl Borrower {
     }
 
     /// An exchange that lets the store decide on a request of that cost. `None` if one is under way
-    /// already. The answer is for that request alone.
+    /// already, or is to give up permits first. The answer is for that request alone.
     ///
     /// ```
     /// use std::time::Duration;
@@ -96,7 +99,7 @@ impl Borrower {
     /// ```
     pub fn ask(&mut self, now: Tick, cost: u64) -> Option<Exchange> {
         let now = self.advance(now);
-        if self.pending.is_some() {
+        if self.pending.is_some() || self.gives {
             return None;
         }
         self.demand.is_served_otherwise();
@@ -148,12 +151,13 @@ impl Borrower {
     pub fn answer(&mut self, now: Tick, grant: &Grant) -> bool {
         let now = self.advance(now);
         let is_awaited = |pending: &Pending| pending.exchange.sequence == grant.sequence;
-        let Some(Pending { exchange, sent, .. }) = self.pending.take_if(|one| is_awaited(one))
+        let Some(Pending { exchange, sent, gives, .. }) =
+            self.pending.take_if(|one| is_awaited(one))
         else {
             return false;
         };
         if self.lease != Some(grant.lease) {
-            (self.lease, self.returned, self.told) = (Some(grant.lease), 0, 0);
+            (self.lease, self.returned, self.told, self.owed) = (Some(grant.lease), 0, 0, 0);
             self.used = if self.terms.is_reusable() { self.used } else { 0 };
         }
         let is_same = exchange.lease == self.lease;
@@ -181,12 +185,15 @@ impl Borrower {
         let is_little = self.terms.time_for(grant.decision.remaining()) < pause;
         let is_denied = !grant.decision.is_allowed();
         self.short_of = match is_less || is_denied {
+            _ if gives => Some(1),
             true if is_little => Some(1),
             true if is_denied => Some(exchange.cost),
             true if got < exchange.least => Some(exchange.least),
             _ => None,
         };
         self.ready = match self.short_of {
+            // Until everybody has asked who waits for it.
+            Some(_) if gives => now.after(self.terms.longest_pause()),
             Some(_) => now.after(pause),
             None if is_over_soon => now.max(self.until),
             None if is_less => now.after(pause.min(SHORT_PAUSE)),
@@ -212,9 +219,30 @@ impl Borrower {
         last.after(self.demand.idle())
     }
 
-    /// Whether it is time to ask for more, ahead of need.
+    /// Whether it is time to ask for more, ahead of need. Permits are asked for when they are needed.
     fn is_low(&self) -> bool {
-        self.all_tokens() < self.low() && self.latest < self.last_spend.after(self.demand.idle())
+        !self.terms.is_reusable()
+            && self.all_tokens() < self.low()
+            && self.latest < self.last_spend.after(self.demand.idle())
+    }
+
+    /// Whether the store had plenty left when it last answered.
+    fn is_plenty_left(&self) -> bool {
+        self.seen.is_some_and(|seen| seen.remaining() >= seen.limit().div_ceil(2))
+    }
+
+    /// How much a node had better have that nobody uses yet. Of tokens what it is asked for in a while. Of
+    /// permits, which come back, as many as it had in use at once, and some more where there are plenty: what
+    /// lies with one node is missing at another.
+    fn spare(&self) -> u64 {
+        match (self.terms.is_reusable(), self.demand.target()) {
+            (false, target) => target,
+            (true, 0) => 0,
+            (true, _) => {
+                let more = if self.is_plenty_left() { self.peak.div_ceil(TURN).max(1) } else { 0 };
+                (self.peak + more).saturating_sub(self.used)
+            }
+        }
     }
 
     /// Whether so much was used or returned since the lease began that it is let go, and another
@@ -231,8 +259,18 @@ impl Borrower {
         let is_busy = now < self.last_spend.after(self.demand.idle());
         let is_wanted = unmet > 0 || cost > 0 || is_busy;
         self.demand.begin_anew(now, is_wanted);
-        let (target, held) = (self.demand.target(), self.all_tokens());
-        let (want, least) = match is_long {
+        let target = self.spare();
+        // What a request asks for comes on top of what is here.
+        if self.terms.is_reusable() && cost == 0 && self.tokens > target.max(unmet) {
+            let back = self.tokens - target.max(unmet);
+            (self.tokens, self.permits) = (self.tokens - back, self.permits - back);
+            self.returned = self.returned.saturating_add(back);
+        }
+        let held = self.all_tokens();
+        self.peak = self.used;
+        self.take_turns(now, unmet > 0 || cost > 0);
+        let gives = std::mem::take(&mut self.gives);
+        let (want, least) = match is_long || gives {
             true => (0, 0),
             false => (target.max(unmet).saturating_sub(held), unmet.saturating_sub(held)),
         };
@@ -257,8 +295,27 @@ impl Borrower {
             least,
             undo: None,
         };
-        self.pending = Some(Pending { exchange, sent: now, again: now.after(self.patience()) });
+        let again = now.after(self.patience());
+        self.pending = Some(Pending { exchange, sent: now, again, gives });
         exchange
+    }
+
+    /// Where there are fewer permits than are asked for, a node that uses its own again and again would
+    /// keep them for ever, and others would get none. So now and then it gives up some of them, those
+    /// that are free next.
+    fn take_turns(&mut self, now: Tick, is_more_wanted: bool) {
+        let is_short = self.terms.is_reusable() && is_more_wanted && self.short_of.is_some();
+        if is_short && self.owed == 0 && now.since(self.turned) >= self.terms.hold() * 2 {
+            (self.owed, self.turned) = (self.permits.div_ceil(TURN), now);
+        }
+    }
+
+    /// Gives up what is owed, as far as it is free.
+    pub(super) fn give_up(&mut self) {
+        let back = self.owed.min(self.tokens);
+        (self.owed, self.tokens) = (self.owed - back, self.tokens - back);
+        (self.permits, self.returned) = (self.permits - back, self.returned + back);
+        self.gives |= back > 0;
     }
 
     /// When to send again what was not answered.
@@ -284,6 +341,9 @@ impl Borrower {
         }
     }
 }
+
+/// Of so many permits one is given up for others.
+const TURN: u64 = 8;
 
 /// No sum that is told is larger than this and the most that a limit can have, together.
 const MOST_TOLD: u64 = 1 << 48;

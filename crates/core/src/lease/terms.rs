@@ -148,6 +148,12 @@ impl Terms {
         (least, least / 4)
     }
 
+    /// The longest that a node waits which asks again and again.
+    pub(super) fn longest_pause(&self) -> Duration {
+        let (least, more) = self.pauses();
+        least + more
+    }
+
     /// How long so many tokens take to come back.
     pub(super) fn time_for(&self, tokens: u64) -> Duration {
         Duration::from_nanos(nanos(self.interval).saturating_mul(tokens))

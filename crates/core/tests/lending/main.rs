@@ -16,4 +16,5 @@ mod memory;
 mod records;
 mod repeats;
 mod shares;
+mod turns;
 mod undo;

@@ -110,7 +110,7 @@ fn permits_in_use_are_counted_in_the_next_lease() {
     let mut account = lender.open(later, Phase::default());
     exchange(&mut node, &lender, &mut account, later);
     assert_eq!((account.escrow(), node.held(later)), (18, 18));
-    assert_eq!(node.tokens(later), 9, "as many are in use");
+    assert_eq!(node.tokens(later), 9, "and as many are in use");
 }
 
 /// A node that found nobody until its lease was over asks for what is under way before anything else.

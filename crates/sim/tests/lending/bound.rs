@@ -17,6 +17,7 @@ fn run(seeds: std::ops::Range<u64>) {
         }
     }
     assert_eq!(sums.len(), 20, "{sums:?}");
+    let mut beyond = 0;
     for (subject, sum) in sums {
         let nodes = [sum.deaths, sum.freezes, sum.cuts];
         let store = [sum.losses, sum.restarts - sum.losses, sum.takeovers];
@@ -24,8 +25,10 @@ fn run(seeds: std::ops::Range<u64>) {
         let is_lent = !subject.starts_with("shaping");
         assert_eq!(sum.local > 0, is_lent, "{subject}: {sum:?}");
         // Nodes that are out of touch, and stores that forget, end no requests.
-        assert_eq!(sum.beyond > 0, subject.ends_with("permits"), "{subject}: {sum:?}");
+        assert!(sum.beyond == 0 || subject.ends_with("permits"), "{subject}: {sum:?}");
+        beyond += sum.beyond;
     }
+    assert!(beyond > 0, "no request went on for longer than its lease");
 }
 
 /// In two halves, for machines with two cores.
