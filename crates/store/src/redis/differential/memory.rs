@@ -31,6 +31,8 @@ pub(super) enum Known {
     Now,
     /// It was so many microseconds ago.
     Ago(u64),
+    /// It will be in so many microseconds: their clock is wrong.
+    Ahead(u64),
 }
 
 /// What a mark of the memory has to say.
@@ -73,6 +75,7 @@ impl World {
                     Known::Nothing => Loss::Unknown,
                     Known::Now => Loss::Now,
                     Known::Ago(micros) => Loss::At(self.now - micros),
+                    Known::Ahead(micros) => Loss::At(self.now + micros),
                 };
                 for index in 0..self.keys.len() {
                     self.keys[index].model = Some(self.unknown(&self.keys[index].key));
@@ -112,7 +115,7 @@ impl World {
                 let lost = match self.loss {
                     Loss::Unknown => None,
                     Loss::Now => Some(now),
-                    Loss::At(micros) => self.tick_of(micros),
+                    Loss::At(micros) => self.tick_of(micros.min(self.now)),
                 };
                 (Memory { number, lost, everything: lost }, self.now)
             }

@@ -248,6 +248,16 @@ fn a_long_window_that_was_lost_stays_lost_when_another_process_takes_over() {
     }
 }
 
+/// Whoever asks has heard of the loss by a clock that is an hour ahead of the server's.
+#[test]
+fn what_is_said_to_be_lost_in_the_future_is_lost_now() {
+    let mut world = World::new(budget(&Limit::token_bucket("100/s").unwrap()), 1, NOW, None);
+    world.suffer(Fate::Gone { is_emptied: false, known: Known::Ahead(3_600_000_000) });
+    assert_eq!(ask(&mut world, Exchange::once(0)).unwrap().decision.remaining(), 0);
+    world.now += 10_000_000;
+    assert_eq!(ask(&mut world, Exchange::once(0)).unwrap().decision.remaining(), 100);
+}
+
 /// A call is about many keys. One that is somebody else's is none of the others' business.
 #[test]
 fn a_text_of_somebody_else_keeps_nobody_else_from_permits() {

@@ -70,7 +70,8 @@ do
             if of then
                 kept = lost == 0 and '1' or format('%d', since == 0 and lost or since)
             end
-            LOST = (of or loss == 'now') and NOW or tonumber(loss)
+            -- Who asks may have a clock that is ahead.
+            LOST = (of or loss == 'now') and NOW or min(NOW, tonumber(loss))
             -- Another one even if the clock stands still, or runs backwards.
             EPOCH = max(NOW, (tonumber(EPOCH_TEXT) or 0) + 1)
             EPOCH_TEXT, LOST_TEXT = format('%d', EPOCH), format('%d', LOST)
