@@ -196,7 +196,8 @@ impl Round<'_> {
     /// Nothing was done here, and nothing can be before all keys have moved.
     fn wait(&mut self, group: Vec<Job>, error: &ServerError) {
         for mut job in group {
-            job.detour = None;
+            // What was said of whoever had the slot may be true no more when it is asked again.
+            (job.detour, job.former) = (None, None);
             self.finished.later.extend(job.later(failure::of_reply(error, "")));
         }
     }
