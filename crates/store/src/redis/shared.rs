@@ -74,6 +74,12 @@ impl Shared {
             return;
         }
         let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
+        // Every answer of such a process says so. Slots of which that was found out at different times
+        // were lost by the last of them.
+        if let Some(latest) = losses.get_mut(process) {
+            *latest = micros.max(*latest);
+            return;
+        }
         if losses.len() >= MOST_LOSSES {
             losses.clear();
         }
@@ -175,3 +181,24 @@ const MOST_PROCESSES: usize = 2_048;
 
 /// Enough marks to know what has become of all of them.
 const MOST_LOOKED_AT: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use tollgate_local::SystemClock;
+
+    use super::*;
+
+    #[test]
+    fn what_was_lost_twice_was_lost_the_second_time_whoever_says_so_first() {
+        let shared = Shared::new(Arc::new(SystemClock::new()), true);
+        for (micros, latest) in [(0, Loss::Unknown), (7, Loss::At(7)), (9, Loss::At(9))] {
+            shared.learn_loss("p", micros);
+            assert_eq!(shared.loss(1, "p"), latest);
+        }
+        for earlier in [0, 7, 8] {
+            shared.learn_loss("p", earlier);
+            assert_eq!(shared.loss(1, "p"), Loss::At(9));
+        }
+        assert_eq!(shared.loss(1, "another"), Loss::Unknown);
+    }
+}
