@@ -9,7 +9,7 @@ use tollgate_core::lease::{Exchange, Node};
 use tollgate_store::Store as _;
 
 use crate::process::{Kind, Redis, start_cluster, until};
-use crate::view::{View, pause};
+use crate::view::{View, until_meanwhile};
 
 /// Several who ask about the same keys all the time, each through a client of its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -178,13 +178,11 @@ async fn who_asks_while_keys_of_a_slot_lie_apart_is_answered_when_they_do_not() 
     let answer = view.left(&budget, "k");
     let rest = async {
         // Some have been told to try again.
-        let refused = || {
+        until_meanwhile("some are refused", || {
             let errors = from.cli(&["INFO", "errorstats"]);
             errors.contains("errorstat_TRYAGAIN").then_some(())
-        };
-        while refused().is_none() {
-            pause().await;
-        }
+        })
+        .await;
         begin(&slot, from, to);
         end(&servers[..3], &slot, to);
     };

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tollgate_store::{RedisConfig, Store as _};
 
-use crate::process::{Kind, Redis, start_cluster, until};
-use crate::view::{View, pause};
+use crate::process::{Kind, Redis, start_cluster};
+use crate::view::{View, pause, until_linked};
 
 /// So many keys that lie with a primary, each in a slot of its own.
 fn keys_of(primary: usize, servers: &[Redis], count: usize) -> Vec<String> {
@@ -30,12 +30,7 @@ async fn a_shard_that_starts_empty_grants_no_burst_in_slots_that_nobody_has_seen
     assert_eq!(busy.spend(&budget, &keys[0]).await, Ok(true));
     // Who has asked about the slots of another shard alone knows this one by sight.
     assert_eq!(quiet.spend(&budget, &others[0]).await, Ok(true));
-    until("both are there", || {
-        let clients = servers[0].cli(&["CLIENT", "LIST"]);
-        let last = [" cmd=evalsha ", " cmd=script|load ", " cmd=cluster|slots "];
-        let is_ready = |client: &&str| last.iter().any(|last| client.contains(last));
-        (clients.lines().filter(is_ready).count() >= 2).then_some(())
-    });
+    until_linked(&servers[0], 2).await;
     servers[0].restart_empty();
     assert_eq!(quiet.left_at_last(&budget, &keys[1]).await, 0, "whoever is first knows");
     // There are keys again, and what was there before is not.

@@ -8,6 +8,8 @@ use tollgate_core::lease::{Exchange, Grant};
 use tollgate_local::{Clock as _, SystemClock};
 use tollgate_store::{Ask, Budget, RedisConfig, RedisStore, Store as _, StoreError};
 
+use crate::process::Redis;
+
 pub(crate) struct View {
     pub(crate) store: RedisStore,
     clock: SystemClock,
@@ -68,4 +70,26 @@ impl View {
 /// A moment, for others to get on.
 pub(crate) async fn pause() {
     let _ = tokio::time::timeout(Duration::from_millis(10), std::future::pending::<()>()).await;
+}
+
+/// Waits for something as `until` does, while all that was begun here goes on.
+pub(crate) async fn until_meanwhile<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..3_000 {
+        if let Some(found) = look() {
+            return found;
+        }
+        pause().await;
+    }
+    panic!("in vain: {what}")
+}
+
+/// Waits until so many clients know a server of a Cluster.
+pub(crate) async fn until_linked(server: &Redis, count: usize) {
+    let last = [" cmd=evalsha ", " cmd=script|load ", " cmd=cluster|slots "];
+    let is_ready = |client: &&str| last.iter().any(|last| client.contains(last));
+    until_meanwhile("all are there", || {
+        let clients = server.cli(&["CLIENT", "LIST"]);
+        (clients.lines().filter(is_ready).count() >= count).then_some(())
+    })
+    .await;
 }
