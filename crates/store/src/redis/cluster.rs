@@ -8,9 +8,10 @@ use crate::redis::answer::Strange;
 use crate::redis::driver::Driver;
 use crate::redis::form::Verdict;
 use crate::redis::job::Job;
+use crate::redis::link::Finding;
 use crate::redis::server::Server;
 use crate::redis::slots::Slots;
-use crate::redis::task::{Event, begin_link, failed, has_given, spawn};
+use crate::redis::task::{Candidate, Event, begin_link, failed, inquire, spawn};
 
 impl Driver {
     /// A server of a Cluster that answers, as far as is known.
@@ -83,27 +84,44 @@ impl Driver {
         let strange = || StoreError::ClusterDown { reason: "its slot changes hands".into() };
         let jobs: Vec<_> = jobs.into_iter().filter_map(|job| job.again(strange())).collect();
         let Some(slot) = jobs.first().map(|job| job.name.slot) else { return };
-        let verdict = Verdict { process: process.clone(), has_given: false };
         if self.shared.is_outdated(slot, age) || self.shared.is_gone(&process) {
-            return self.place_all(&verdict, jobs);
+            return self.place_all(&Verdict { process, has_given: false }, jobs);
         }
         let links = self.servers.values().filter_map(|server| server.link.clone()).collect();
         let is_unknown =
             |node: &String| self.servers.get(node).is_none_or(|server| server.link.is_none());
-        let nodes = self.slots.primaries().into_iter().filter(is_unknown).collect();
+        let nodes = self.slots.primaries().into_iter().filter(is_unknown);
+        let candidate = |node: String| {
+            let was_another = self.shared.is_another_process(&node, &process);
+            Candidate { node, was_another }
+        };
+        let others = nodes.map(candidate).collect();
         let (route, mark) = (Arc::clone(&self.route), self.shared.mark(slot));
-        let otherwise = Event::Inquired { verdict, jobs: Vec::new() };
+        let finding = Finding::Unknown;
+        let otherwise = Event::Inquired { process: process.clone(), finding, jobs: Vec::new() };
         spawn(&mut self.tasks, otherwise, async move {
-            let has_given = has_given(route, links, nodes, &process, &mark).await;
-            Event::Inquired { verdict: Verdict { process, has_given }, jobs }
+            let finding = inquire(route, links, others, &process, &mark).await;
+            Event::Inquired { process, finding, jobs }
         });
     }
 
-    pub(super) fn on_inquired(&mut self, verdict: &Verdict, jobs: Vec<Job>) {
-        if !verdict.has_given {
-            self.shared.learn_gone(&verdict.process);
+    /// Who does not know puts it off: to take a slot for lost that was given away takes its budgets.
+    pub(super) fn on_inquired(&mut self, process: String, finding: Finding, jobs: Vec<Job>) {
+        let is_silent = finding == Finding::Unknown;
+        let is_gone = finding == Finding::Gone || is_silent && self.shared.learn_silence(&process);
+        if is_silent && !is_gone {
+            let error = StoreError::Timeout { after: self.route.config.timeout };
+            let jobs = jobs.into_iter().filter_map(|mut job| {
+                job.former = None;
+                job.later(error.clone())
+            });
+            return self.rest(jobs.collect());
         }
-        self.place_all(verdict, jobs);
+        match is_gone {
+            true => self.shared.learn_gone(&process),
+            false => self.shared.learn_voice(&process),
+        }
+        self.place_all(&Verdict { process, has_given: finding == Finding::Given }, jobs);
     }
 
     fn place_all(&mut self, verdict: &Verdict, jobs: Vec<Job>) {

@@ -176,7 +176,9 @@ impl Driver {
             Event::Pinged { node, link, finished } => self.on_finished(&node, link, finished),
             Event::Linked { node, link } => self.on_linked(node, link),
             Event::Slots(slots) => self.on_slots(slots),
-            Event::Inquired { verdict, jobs } => self.on_inquired(&verdict, jobs),
+            Event::Inquired { process, finding, jobs } => {
+                self.on_inquired(process, finding, jobs);
+            }
             Event::Rested(jobs) => jobs.into_iter().for_each(|job| self.place(job)),
         }
     }
@@ -209,7 +211,7 @@ impl Driver {
         }
     }
 
-    fn rest(&mut self, jobs: Vec<Job>) {
+    pub(super) fn rest(&mut self, jobs: Vec<Job>) {
         let timeout = self.route.config.timeout;
         let Some(pause) = jobs.iter().map(|job| job.pause(timeout)).min() else { return };
         spawn(&mut self.tasks, Event::Rested(Vec::new()), rest(jobs, pause));

@@ -106,15 +106,25 @@ impl Link {
 
     /// Whether it is a primary that has given a slot away, or is about to: the slot whose mark this is. One
     /// that only hears that another has taken its place becomes a replica when it does.
-    pub(super) async fn has_given(&self, mark: &str) -> bool {
+    pub(super) async fn inquire(&self, mark: &str) -> Result<Finding, StoreError> {
         let mut ask = redis::pipe();
         ask.cmd("INFO").arg("replication").cmd("GET").arg(mark).cmd("INFO").arg("replication");
-        let Ok(replies) = self.send(&ask, 3).await else { return false };
-        let [before, Value::ServerError(error), after] = &replies[..] else { return false };
-        let is_primary = |info: &Value| field(&text(info), "role") == Some("master");
-        let is_elsewhere =
-            matches!(error.kind(), Some(ServerErrorKind::Moved | ServerErrorKind::Ask));
-        is_elsewhere && is_primary(before) && is_primary(after)
+        let replies = self.send(&ask, 3).await?;
+        let [before, said, after] = &replies[..] else { return Ok(Finding::Unknown) };
+        let is_elsewhere = match said {
+            Value::ServerError(error) => {
+                matches!(error.kind(), Some(ServerErrorKind::Moved | ServerErrorKind::Ask))
+            }
+            _ => false,
+        };
+        let (before, after) = (text(before), text(after));
+        Ok(match (field(&before, "role"), field(&after, "role")) {
+            (Some("master"), Some("master")) if is_elsewhere => Finding::Given,
+            (Some("master"), Some("master")) => Finding::NotGiven,
+            (Some(_), Some(_)) => Finding::Gone,
+            // It has said that it cannot say.
+            _ => Finding::Unknown,
+        })
     }
 
     /// Loads a script again that somebody has flushed.
@@ -137,6 +147,19 @@ impl Link {
         };
         replies.iter().find_map(wrong).map_or(Ok(replies), Err)
     }
+}
+
+/// What has become of a process that had a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finding {
+    /// It has given the slot away in good order.
+    Given,
+    /// It is a primary, and has not given this one away.
+    NotGiven,
+    /// There is no such process, or it is no primary any more: that goes for all slots that it had.
+    Gone,
+    /// Somebody who may be it does not answer.
+    Unknown,
 }
 
 /// The value of a line of INFO.

@@ -54,14 +54,15 @@
 //! takes over. Only in the second case something may be lost. So a script that finds the mark of another
 //! process says which, and does nothing; whoever asked finds out about that one, and asks again. It has
 //! given the slot away if it still runs, is a primary, and says that the slot lies elsewhere, or has just
-//! said that it is being moved. In all other cases it has not:
+//! said that it is being moved. As long as it does not answer, nobody knows, and neither does who asks: keys
+//! that it gives away hold it up. After five seconds it counts as gone. In all other cases it has not given
+//! the slot away:
 //!
 //! * A primary that is dead, or was started again, is found nowhere: no process has that name.
 //! * One that has been replaced while it was silent is a replica as soon as it hears of it, and until then
 //!   says that the slot is its own.
 //! * One that has given away its last slot and has become a replica because of it cannot be told from that,
 //!   so slots that nobody has asked about since they left it are treated as if a replica had taken over.
-//!
 //!
 //! A mark says how often its slot was moved, so a client that has seen a later one knows that this one was
 //! read from an old disk, or told by a replica that had not heard of it. Somebody else does not: if the new

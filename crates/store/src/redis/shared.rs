@@ -26,9 +26,12 @@ pub(super) struct Shared {
     losses: Mutex<BTreeMap<String, u64>>,
     /// The process that was linked to last, by the name of its server. At most [`MOST_PROCESSES`].
     processes: Mutex<BTreeMap<String, String>>,
-    /// Processes that had slots and have not given them away, and when that was found out. At most
+    /// Processes that had slots and are primaries no more, and when that was found out. At most
     /// [`MOST_LOSSES`].
     gone: Mutex<BTreeMap<String, Tick>>,
+    /// Processes that had slots and do not say what has become of those, and since when. At most
+    /// [`MOST_LOSSES`].
+    silent: Mutex<BTreeMap<String, Tick>>,
     /// The latest mark that was seen of each slot that was moved.
     ages: Mutex<BTreeMap<u16, Age>>,
 }
@@ -46,6 +49,7 @@ impl Shared {
             losses: Mutex::default(),
             processes: Mutex::default(),
             gone: Mutex::default(),
+            silent: Mutex::default(),
             ages: Mutex::default(),
         }
     }
@@ -114,6 +118,27 @@ impl Shared {
         gone.insert(process.to_owned(), self.clock.now());
     }
 
+    /// Takes note that a process which was asked about a slot has not answered. Says whether that has been so
+    /// for long enough to count as gone: slots of one that is never heard of again are asked for as well.
+    pub(super) fn learn_silence(&self, process: &str) -> bool {
+        let now = self.clock.now();
+        let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        if silent.len() >= MOST_LOSSES && !silent.contains_key(process) {
+            silent.clear();
+        }
+        let since = silent.entry(process.to_owned()).or_insert(now);
+        // Nobody has asked it for a while, and it may have been well.
+        if now.since(*since) > SILENT_FOR + GONE_FOR {
+            *since = now;
+        }
+        now.since(*since) >= SILENT_FOR
+    }
+
+    /// Takes note that it has answered.
+    pub(super) fn learn_voice(&self, process: &str) {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner).remove(process);
+    }
+
     /// Takes note of a mark that was answered by.
     pub(super) fn learn_age(&self, slot: u16, age: Age) {
         if age.moves > 0 {
@@ -176,6 +201,10 @@ const MOST_LOSSES: usize = 1_024;
 /// So long nobody asks about a process again.
 const GONE_FOR: Duration = Duration::from_secs(10);
 
+/// So long a process may be silent before it counts as gone. Longer than it takes to give away large keys,
+/// which holds it up; and all the time there is no answer about slots that it had, from whoever has them now.
+const SILENT_FOR: Duration = Duration::from_secs(5);
+
 /// More servers than a Cluster has: a thousand are the most that is recommended.
 const MOST_PROCESSES: usize = 2_048;
 
@@ -184,7 +213,7 @@ const MOST_LOOKED_AT: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use tollgate_local::SystemClock;
+    use tollgate_local::{ManualClock, SystemClock};
 
     use super::*;
 
@@ -200,5 +229,20 @@ mod tests {
             assert_eq!(shared.loss(1, "p"), Loss::At(9));
         }
         assert_eq!(shared.loss(1, "another"), Loss::Unknown);
+    }
+
+    #[test]
+    fn a_process_that_stays_silent_is_given_up_at_last() {
+        let clock = ManualClock::new();
+        let shared = Shared::new(Arc::new(clock.clone()), true);
+        let silence = |pause: u64| {
+            clock.advance(Duration::from_secs(pause));
+            shared.learn_silence("p")
+        };
+        assert_eq!([0, 4, 1, 1].map(silence), [false, false, true, true]);
+        shared.learn_voice("p");
+        assert_eq!([0, 4].map(silence), [false, false]);
+        // It may have been well all the time.
+        assert_eq!([60, 4, 1].map(silence), [false, false, true]);
     }
 }

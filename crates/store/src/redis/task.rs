@@ -13,9 +13,8 @@ use tollgate_core::Wall;
 
 use crate::error::StoreError;
 use crate::redis::batch::Finished;
-use crate::redis::form::Verdict;
 use crate::redis::job::Job;
-use crate::redis::link::Link;
+use crate::redis::link::{Finding, Link};
 use crate::redis::route::Route;
 use crate::redis::shared::Shared;
 use crate::redis::slots::Slots;
@@ -41,7 +40,8 @@ pub(super) enum Event {
     Slots(Result<Slots, StoreError>),
     /// What has become of a process that had the slot of these jobs, which wait for that.
     Inquired {
-        verdict: Verdict,
+        process: String,
+        finding: Finding,
         jobs: Vec<Job>,
     },
     /// These have waited for a while.
@@ -88,31 +88,46 @@ pub(super) fn spawn(
     });
 }
 
-/// Whether a process has given away the slot of a mark. It is one of those that are linked, or of the nodes
-/// that are not yet; otherwise nobody knows, and it has not.
-pub(super) async fn has_given(
+/// A server that is not linked, and may be the process that is looked for.
+pub(super) struct Candidate {
+    pub(super) node: String,
+    /// Whether it was another process when it was linked to.
+    pub(super) was_another: bool,
+}
+
+/// What has become of a process that had the slot of a mark. It is one of those that are linked, or of the
+/// others; otherwise it is gone. Who does not answer may be held up, by keys that it gives away for one.
+pub(super) async fn inquire(
     route: Arc<Route>,
     linked: Vec<Link>,
-    nodes: Vec<String>,
+    mut others: Vec<Candidate>,
     process: &str,
     mark: &str,
-) -> bool {
+) -> Finding {
     if let Some(link) = linked.iter().find(|link| link.process == process) {
-        return link.has_given(mark).await;
-    }
-    let mut links = JoinSet::new();
-    for node in nodes {
-        let route = Arc::clone(&route);
-        links.spawn(async move { route.link(&node).await });
-    }
-    while let Some(link) = links.join_next().await {
-        if let Ok(Ok(link)) = link
-            && link.process == process
-        {
-            return link.has_given(mark).await;
+        match link.inquire(mark).await {
+            Ok(finding) => return finding,
+            Err(StoreError::Timeout { .. }) => return Finding::Unknown,
+            // Either the process has ended or the connection alone.
+            Err(_) => others.push(Candidate { node: link.address.clone(), was_another: false }),
         }
     }
-    false
+    let mut links = JoinSet::new();
+    for Candidate { node, was_another } in others {
+        let route = Arc::clone(&route);
+        links.spawn(async move { (route.link(&node).await, was_another) });
+    }
+    let mut finding = Finding::Gone;
+    while let Some(link) = links.join_next().await {
+        match link {
+            Ok((Ok(link), _)) if link.process == process => {
+                return link.inquire(mark).await.unwrap_or(Finding::Unknown);
+            }
+            Ok((Err(StoreError::Timeout { .. }), false)) => finding = Finding::Unknown,
+            _ => {}
+        }
+    }
+    finding
 }
 
 /// Lets jobs rest.

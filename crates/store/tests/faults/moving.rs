@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tollgate_core::Limit;
 use tollgate_core::lease::{Exchange, Node};
-use tollgate_store::Store as _;
+use tollgate_store::{RedisConfig, Store as _, StoreError};
 
 use crate::process::{Kind, Redis, start_cluster, until};
-use crate::view::{View, until_meanwhile};
+use crate::view::{View, until_linked, until_meanwhile};
 
 /// Several who ask about the same keys all the time, each through a client of its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -159,6 +160,35 @@ async fn a_slot_that_moved_and_was_read_from_an_old_disk_counts_as_lost() {
     }
     servers[place].restart_empty();
     assert_eq!(view.left_at_last(&budget, "k").await, 0, "five were spent that nobody knows of");
+}
+
+/// The first to ask about a slot that has moved asks the primary that had it, which may be held up just then.
+#[tokio::test]
+async fn a_slot_that_moved_has_lost_nothing_if_its_former_primary_is_silent_for_a_moment() {
+    let servers = start_cluster(Kind::Redis);
+    // However long it takes here.
+    for server in &servers {
+        assert_eq!(server.cli(&["CONFIG", "SET", "cluster-replica-no-failover", "yes"]), "OK");
+    }
+    let url = format!("redis+cluster://127.0.0.1:{}", servers[0].port);
+    let view = View::of(&url);
+    let budget = view.bucket("20/day");
+    assert_eq!(view.spend(&budget, "k").await, Ok(true));
+    let slot = servers[0].cli(&["CLUSTER", "KEYSLOT", "k"]);
+    let (from, _) = ends(&servers, &slot);
+    move_on(&servers, "k");
+    let timeout = Duration::from_millis(200);
+    let newcomer = View::with(&url, RedisConfig { timeout, ..RedisConfig::default() });
+    // Where slots lie is known then, and soon everybody who has some.
+    newcomer.left_at_last(&budget, "another").await;
+    until_linked(from, 2).await;
+    from.signal("STOP");
+    for _ in 0..2 {
+        let error = newcomer.left(&budget, "k").await.unwrap_err();
+        assert!(matches!(error, StoreError::Timeout { .. }), "{error}");
+    }
+    from.signal("CONT");
+    assert_eq!(newcomer.left_at_last(&budget, "k").await, 19);
 }
 
 /// While the mark of a slot lies with one server and a key with another, nobody can say anything.
