@@ -177,23 +177,30 @@ fn new_folder() -> PathBuf {
     folder
 }
 
-/// A port that nobody listens on now.
+/// A port that nobody listens on now, and that nobody is given who asks for any: a server that was killed
+/// finds it free when it is started again, however many connect to others or to it meanwhile.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");
-    listener.local_addr().expect("it has an address").port()
+    until("a port is free", || Some(next_port()).filter(|port| is_free(*port)))
 }
 
-/// A port that nobody listens on now, for a server of a Cluster: those talk among themselves on one that is
-/// higher by ten thousand. Both lie below those that are given to whoever asks for any.
+/// The same for a server of a Cluster: those talk among themselves on one that is higher by ten thousand,
+/// which is not given to others either.
 fn cluster_port() -> u16 {
+    until("two ports are free", || {
+        Some(next_port()).filter(|port| is_free(*port) && is_free(port + 10_000))
+    })
+}
+
+/// One after the other, from a place on that is another for each process.
+fn next_port() -> u16 {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let begin = std::process::id().wrapping_mul(61);
-    let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
-    until("two ports are free", || {
-        let number = begin.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed)) % 10_000;
-        let port = 12_000 + u16::try_from(number).expect("it is small");
-        (is_free(port) && is_free(port + 10_000)).then_some(port)
-    })
+    let number = begin.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed)) % 10_000;
+    12_000 + u16::try_from(number).expect("it is small")
+}
+
+fn is_free(port: u16) -> bool {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
 /// Waits for something, for as long as a slow machine needs.
