@@ -10,6 +10,7 @@ use tollgate_core::lease::{Exchange, Node};
 use tollgate_store::{RedisConfig, Store as _, StoreError};
 
 use crate::process::{Kind, Redis, start_cluster, until};
+use crate::shards::let_nobody_take_over;
 use crate::view::{View, until_linked, until_meanwhile};
 
 /// Several who ask about the same keys all the time, each through a client of its own.
@@ -166,10 +167,7 @@ async fn a_slot_that_moved_and_was_read_from_an_old_disk_counts_as_lost() {
 #[tokio::test]
 async fn a_slot_that_moved_has_lost_nothing_if_its_former_primary_is_silent_for_a_moment() {
     let servers = start_cluster(Kind::Redis);
-    // However long it takes here.
-    for server in &servers {
-        assert_eq!(server.cli(&["CONFIG", "SET", "cluster-replica-no-failover", "yes"]), "OK");
-    }
+    let_nobody_take_over(&servers);
     let url = format!("redis+cluster://127.0.0.1:{}", servers[0].port);
     let view = View::of(&url);
     let budget = view.bucket("20/day");
