@@ -8,7 +8,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tollgate_store::{RedisConfig, Store as _};
 
 use crate::process::{Kind, Redis, start_cluster};
-use crate::view::{View, pause};
+use crate::shards::let_nobody_take_over;
+use crate::view::{View, pause, until_linked};
 
 impl View {
     /// With as much patience as a node has, or somewhat more.
@@ -70,11 +71,27 @@ async fn pings_alone_leave_a_connection_on_which_nothing_comes_back() {
 #[tokio::test]
 async fn pings_alone_find_another_server_of_a_cluster() {
     let mut servers = start_cluster(Kind::Redis);
+    // Or else it would be found out from the slots that it is gone.
+    let_nobody_take_over(&servers);
     let view = View::of_a_node(&format!("redis+cluster://127.0.0.1:{}", servers[1].port));
     view.ping_until(true).await;
-    // The one that was asked, as it has the first slot.
-    servers[0].kill();
+    // From then on it is always the same that is asked.
+    for primary in &servers[..3] {
+        until_linked(primary, 1).await;
+    }
+    let before: Vec<_> = servers.iter().map(pings).collect();
+    assert!(view.store.ping().await.is_ok());
+    let has_answered = |place: &usize| pings(&servers[*place]) > before[*place];
+    let asked = (0..servers.len()).find(has_answered).expect("somebody has answered");
+    servers[asked].kill();
     view.ping_until(true).await;
+}
+
+/// How often somebody has asked a server for the time.
+fn pings(server: &Redis) -> u32 {
+    let stats = server.cli(&["INFO", "commandstats"]);
+    let calls = stats.lines().find_map(|line| line.strip_prefix("cmdstat_time:calls="));
+    calls.and_then(|calls| calls.split(',').next()?.parse().ok()).unwrap_or(0)
 }
 
 /// Listens for connections to a server. The first one falls silent when it is told to, and others do not.
