@@ -83,26 +83,31 @@ async fn a_primary_that_stands_still_holds_up_nobody_else() {
         let view = Arc::clone(&view);
         callers.spawn(async move {
             let budget = view.bucket("100k/day");
-            for _ in 0..6 {
+            for _ in 0..4 {
                 let answer = view.left(&budget, &key).await;
                 assert!(answer.is_err(), "nobody can know what is left: {answer:?}");
             }
         });
     }
-    let (mut asked, mut answered, mut unanswered_pings) = (0, 0, 0);
+    let (mut asked, mut answered) = ([0; 2], [0; 2]);
     while !callers.is_empty() {
         for key in &others {
-            asked += 1;
-            answered += u32::from(view.spend(&budget, key).await == Ok(true));
+            asked[0] += 1;
+            answered[0] += u32::from(view.spend(&budget, key).await == Ok(true));
         }
-        unanswered_pings += u32::from(view.store.ping().await.is_err());
+        asked[1] += 1;
+        answered[1] += u32::from(view.store.ping().await.is_ok());
         pause().await;
         while let Some(caller) = callers.try_join_next() {
             caller.unwrap();
         }
     }
-    assert!(answered * 20 >= asked * 19, "of {asked} that go to others {answered} were answered");
-    assert!(unanswered_pings <= 3, "pings go to those who answer: {unanswered_pings} did not");
+    // Pings go to those who answer, as soon as it is known who does.
+    for (what, (asked, answered)) in
+        ["keys", "pings"].into_iter().zip(asked.into_iter().zip(answered))
+    {
+        assert!(answered * 20 >= asked * 19, "{what}: {answered} of {asked} were answered");
+    }
 }
 
 /// However long a primary is gone.
