@@ -41,26 +41,38 @@ pub(crate) struct Running {
     pub(crate) answered: u64,
     /// When something was first sent since.
     pub(crate) tried: Option<u64>,
-    /// What the store has lent since it was last excused.
-    pub(crate) lent: Option<u64>,
-    /// From when on it may have more under way than that.
-    pub(crate) excused: Option<u64>,
+    /// From when on it may have more under way than is lent, one after the other: a store can forget
+    /// again before the node has what it needs.
+    excuses: Vec<Excuse>,
+}
+
+/// Why a node may have more under way than is lent.
+#[derive(Clone, Copy, Debug)]
+struct Excuse {
+    from: u64,
+    /// What the store has lent since.
+    lent: Option<u64>,
 }
 
 impl Running {
     /// What is under way may not be lent any more from that time on.
     pub(crate) fn excuse(&mut self, from: u64) {
-        self.excused = Some(self.excused.map_or(from, |excused| excused.min(from)));
-        self.lent = None;
+        self.excuses.push(Excuse { from, lent: None });
+    }
+
+    /// The store has lent so many.
+    pub(crate) fn lend(&mut self, permits: u64) {
+        self.excuses.iter_mut().for_each(|excuse| excuse.lent = Some(permits));
+        self.settle();
     }
 
     /// Whoever has no more under way than it was lent needs no excuse.
     pub(crate) fn settle(&mut self) {
-        self.excused = self.excused.filter(|_| self.lent.is_none_or(|lent| self.running > lent));
+        self.excuses.retain(|excuse| excuse.lent.is_none_or(|lent| self.running > lent));
     }
 
     pub(crate) fn is_excused(&self, now: u64) -> bool {
-        self.excused.is_some_and(|from| from <= now)
+        self.excuses.iter().any(|excuse| excuse.from <= now)
     }
 }
 

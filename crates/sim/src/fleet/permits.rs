@@ -57,8 +57,7 @@ impl Fleet {
     pub(super) fn is_in_touch(&mut self, place: usize, grant: &Grant) {
         let permits = &mut self.members[place].permits;
         (permits.touched, permits.answered, permits.tried) = (permits.sent.1, self.now, None);
-        permits.lent = Some(grant.tokens);
-        permits.settle();
+        permits.lend(grant.tokens);
     }
 
     /// The memory is gone of what was lent to whom. Nothing is lent for as long as that may last.
