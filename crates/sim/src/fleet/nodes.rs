@@ -167,7 +167,10 @@ impl Fleet {
     pub(super) fn one_freezes(&mut self) {
         let place = self.chance.below(self.plan.nodes) as usize;
         let longest = (2 * self.hold()).max(100 * MILLI);
-        self.members[place].frozen = self.now + self.chance.below(longest);
+        let until = self.now + self.chance.below(longest);
+        // It has put off what it does until it goes on: it does not go on sooner.
+        let frozen = &mut self.members[place].frozen;
+        *frozen = (*frozen).max(until);
         self.outcome.freezes += 1;
         self.after_about(self.plan.freezes, Event::Freeze);
     }
