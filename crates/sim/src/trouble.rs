@@ -45,8 +45,13 @@ impl Plan {
         let pause = (all / subject.capacity().clamp(1, 20_000)) >> busy;
         let nodes = c.between((1, 12));
         let calm = Self::calm(c.next(), subject, nodes, pause);
-        let near = c.below(20 * MILLI);
-        let far = if c.per_mille(500) { c.below(5 * MILLI) } else { c.below(600 * MILLI) };
+        // Where messages take no time, nothing that is told too early is heard too late to matter.
+        let near = c.sometimes(600, |c| c.below(20 * MILLI)).unwrap_or(0);
+        let far = match c.below(4) {
+            0 => 0,
+            1 => c.below(5 * MILLI),
+            _ => c.below(600 * MILLI),
+        };
         // Long enough for leases to end, and trouble as often as runs are short.
         let hold = calm.subject.lender(calm.round_trip()).and_then(|lender| lender.terms());
         let hold = hold.map_or(0, |terms| terms.hold().as_nanos() as u64);

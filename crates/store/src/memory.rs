@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tollgate_core::lease::{Account, Carried, Exchange, Grant, LeaseId, Lender};
+use tollgate_core::lease::{Account, Carried, Exchange, Grant, LeaseId, Lender, Promise};
 use tollgate_core::{Anchor, Decision, Log, LogRule, Tick, Wall};
 use tollgate_local::Clock;
 
@@ -314,7 +314,8 @@ pub(crate) fn answer_of_log(
 pub(crate) const fn unremembered(ask: &Ask, epoch: u64, decision: Decision, at: Wall) -> Grant {
     let sequence = ask.exchange().sequence;
     let lease = LeaseId { epoch, began: sequence };
-    Grant { sequence, lease, tokens: 0, span: Duration::ZERO, all_in: Duration::ZERO, decision, at }
+    let (span, turn) = (Duration::ZERO, Duration::ZERO);
+    Grant { sequence, lease, tokens: 0, span, promise: Promise::NOTHING, turn, decision, at }
 }
 
 fn name_of(ask: &Ask) -> Name {

@@ -192,6 +192,16 @@ impl Bucket {
         self.nanos(self.unpack(word).saturating_sub(self.grains(now) + self.capacity))
     }
 
+    /// How long so many tokens take to come in, in nanoseconds, rounded up.
+    pub(crate) fn time_of(&self, tokens: u64) -> u64 {
+        self.nanos(tokens.min(self.tokens) * self.interval)
+    }
+
+    /// So many tokens, the last of which comes in when so many nanoseconds are over, or after that.
+    pub(crate) fn tokens_of(&self, nanos: u64) -> u64 {
+        nanos.saturating_mul(self.per_nano).div_ceil(self.interval)
+    }
+
     /// When a bucket that is empty at `now` is full.
     pub(crate) const fn rested_by(&self, now: Tick) -> Tick {
         Tick::from_nanos(now.as_nanos() + self.nanos(self.capacity))

@@ -237,6 +237,16 @@ pub(crate) trait Steps {
         0
     }
 
+    /// How many nanoseconds so many tokens take to come in, if they do one by one.
+    fn time_of(&self, _tokens: u64) -> u64 {
+        0
+    }
+
+    /// How many tokens take so many nanoseconds to come in, or more.
+    fn tokens_of(&self, _nanos: u64) -> u64 {
+        0
+    }
+
     /// The end of the window that `now` lies in, if there are windows.
     fn window_end(&self, _: Tick, _: Phase) -> Option<Tick> {
         None
@@ -429,6 +439,14 @@ impl Machine {
 
     pub(crate) fn all_in(&self, word: Word, now: Tick) -> u64 {
         dispatch!(self, machine => machine.all_in(word, now), unlimited => 0)
+    }
+
+    pub(crate) fn time_of(&self, tokens: u64) -> u64 {
+        dispatch!(self, machine => machine.time_of(tokens), unlimited => 0)
+    }
+
+    pub(crate) fn tokens_of(&self, nanos: u64) -> u64 {
+        dispatch!(self, machine => machine.tokens_of(nanos), unlimited => 0)
     }
 
     pub(crate) fn window_end(&self, now: Tick, phase: Phase) -> Option<Tick> {

@@ -62,4 +62,12 @@ impl Steps for TokenBucket {
     fn all_in(&self, word: Word, now: Tick) -> u64 {
         self.0.all_in(word, now)
     }
+
+    fn time_of(&self, tokens: u64) -> u64 {
+        self.0.time_of(tokens)
+    }
+
+    fn tokens_of(&self, nanos: u64) -> u64 {
+        self.0.tokens_of(nanos)
+    }
 }

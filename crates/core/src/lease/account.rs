@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::budget::{Balance, Budget};
-use super::exchange::{Exchange, Grant, LeaseId, Node};
+use super::exchange::{Exchange, Grant, LeaseId, Node, Promise};
+use super::lanes::{Filled, Lanes};
 use crate::time::{Tick, nanos};
 
 /// What a store knows of one key of one limit: see [`Lender::open`](super::Lender::open).
@@ -24,6 +25,10 @@ pub struct Account {
     latest: Tick,
     /// At most [`Account::MAX_LEASES`].
     pub(super) leases: Vec<Lease>,
+    /// What of all that is lent comes in when.
+    pub(super) lanes: Lanes,
+    /// The nanosecond at which the last of those who wait for more asks again.
+    pub(super) turn: u64,
 }
 
 /// What one node holds, and what it was told last.
@@ -43,6 +48,12 @@ pub(super) struct Lease {
     forgotten: u64,
     /// Whether the node asked for more when it was last heard of.
     pub(super) is_hungry: bool,
+    /// What of it was promised last, and the nanosecond at which all of that is in.
+    promised: u64,
+    all_in: u64,
+    lanes: u64,
+    /// When it asks again.
+    pub(super) turn: u64,
     /// The answer to its latest exchange.
     pub(super) answer: Grant,
 }
@@ -56,7 +67,7 @@ impl Account {
     pub const MAX_LEASES: usize = 256;
 
     pub(super) const fn new(balance: Balance, now: Tick) -> Self {
-        Self { balance, latest: now, leases: Vec::new() }
+        Self { balance, latest: now, leases: Vec::new(), lanes: Lanes::until(0), turn: 0 }
     }
 
     /// All that is lent and not settled, when somebody last looked.
@@ -143,6 +154,22 @@ impl Account {
         let returned = exchange.returned.saturating_sub(lease.returned).min(lease.out());
         lease.returned += returned;
         budget.take_back(&mut self.balance, self.latest, returned);
+        let unpromised = returned.min(lease.still_promised(self.latest));
+        if unpromised > 0 {
+            lease.promised -= unpromised;
+            // Rounded down, as what is promised must not become less than what is missing.
+            let time = budget.time_of(unpromised).saturating_sub(1);
+            self.lanes.drain(self.latest.as_nanos(), time);
+        }
+    }
+
+    /// Says when a node asks again that found too little, as one of so many: one after the other, evenly.
+    /// Then each finds as much, and as little as can be is left over. Who asks before its turn keeps it.
+    pub(super) fn take_turn(&mut self, now: Tick, place: usize, pause: u64, nodes: u64) {
+        let (now, lease) = (now.as_nanos(), &mut self.leases[place]);
+        let next = if lease.turn > now { lease.turn } else { self.turn + pause / nodes };
+        lease.turn = next.clamp(now + pause, now + 2 * pause);
+        self.turn = self.turn.max(lease.turn);
     }
 
     /// A place for a node that has none: a free one, or that of the node that was not heard of for
@@ -171,6 +198,10 @@ impl Lease {
             is_over: false,
             forgotten: 0,
             is_hungry: false,
+            promised: 0,
+            all_in: 0,
+            lanes: 0,
+            turn: 0,
             answer,
         }
     }
@@ -178,6 +209,32 @@ impl Lease {
     /// What the node holds, as far as is known.
     pub(super) const fn out(&self) -> u64 {
         self.granted - self.used - self.returned
+    }
+
+    /// What of it may not be in yet, at most.
+    fn still_promised(&self, now: Tick) -> u64 {
+        if self.all_in > now.as_nanos() { self.promised } else { 0 }
+    }
+
+    /// Promises tokens that come in later. Whoever waits for others still is told of all of them as one,
+    /// which are the last of all that come in by then: it may or may not have heard of the others.
+    pub(super) fn promise(&mut self, now: Tick, tokens: u64, filled: Filled) {
+        let before = self.still_promised(now);
+        self.lanes = if before > 0 { Promise::LANES } else { filled.lanes };
+        self.promised = before + tokens;
+        self.all_in = if before > 0 { self.all_in.max(filled.end) } else { filled.end };
+    }
+
+    /// What the node is told of that.
+    pub(super) fn promised(&self, now: Tick) -> Promise {
+        match self.still_promised(now) {
+            0 => Promise::NOTHING,
+            tokens => Promise {
+                tokens,
+                all_in: Duration::from_nanos(self.all_in - now.as_nanos()),
+                lanes: self.lanes,
+            },
+        }
     }
 
     /// Keeps what the node holds for `hold`, and remembers what it was told for `memory`.

@@ -217,14 +217,14 @@ impl Borrower {
     /// When a request of that cost may find more than it does now.
     fn more_at(&self, cost: u64) -> Tick {
         let lacks = cost.saturating_sub(self.tokens);
-        self.coming.in_at(lacks, &self.terms).map_or(self.ready, |at| at.min(self.ready))
+        self.coming.in_at(lacks).map_or(self.ready, |at| at.min(self.ready))
     }
 
     /// Lets time pass. What has come in can be spent. What cannot be used any more goes back with the
     /// next exchange.
     pub(super) fn advance(&mut self, now: Tick) -> Tick {
         self.latest = self.latest.max(now);
-        self.tokens += self.coming.arrived(self.latest, &self.terms);
+        self.tokens += self.coming.arrived(self.latest);
         if self.latest >= self.until {
             self.give_back();
         }

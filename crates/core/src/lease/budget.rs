@@ -81,11 +81,32 @@ impl Budget {
         balance.escrow += tokens;
     }
 
-    /// How long it is until all that was taken has come in.
-    pub(super) fn all_in(&self, balance: &Balance, now: Tick) -> Duration {
+    /// How many nanoseconds it is until all that was taken has come in.
+    pub(super) fn all_in(&self, balance: &Balance, now: Tick) -> u64 {
         match self {
-            Self::Tokens(machine) => Duration::from_nanos(machine.all_in(balance.word, now)),
-            Self::Permits(_) => Duration::ZERO,
+            Self::Tokens(machine) => machine.all_in(balance.word, now),
+            Self::Permits(_) => 0,
+        }
+    }
+
+    /// Whether tokens come in one by one.
+    pub(super) fn comes_in(&self) -> bool {
+        self.time_of(1) > 0
+    }
+
+    /// How many nanoseconds so many tokens take to come in.
+    pub(super) fn time_of(&self, tokens: u64) -> u64 {
+        match self {
+            Self::Tokens(machine) => machine.time_of(tokens),
+            Self::Permits(_) => 0,
+        }
+    }
+
+    /// How many tokens take so many nanoseconds to come in, or more.
+    pub(super) fn tokens_of(&self, nanos: u64) -> u64 {
+        match self {
+            Self::Tokens(machine) => machine.tokens_of(nanos),
+            Self::Permits(_) => 0,
         }
     }
 

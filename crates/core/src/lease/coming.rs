@@ -1,7 +1,6 @@
 //! What was lent before it came in.
 
-use std::time::Duration;
-
+use super::exchange::Promise;
 use super::terms::Terms;
 use crate::time::{Tick, nanos};
 
@@ -12,36 +11,39 @@ pub(super) struct Coming {
     /// The nanosecond at which the last of them is in, by the node's clock. No tick, because at the
     /// last one a clock stands still, and nothing comes in.
     all_in: u64,
+    /// How many nanoseconds it is from one to the next.
+    apart: u64,
 }
 
 impl Coming {
-    pub(super) const NOTHING: Self = Self { tokens: 0, all_in: 0 };
+    pub(super) const NOTHING: Self = Self { tokens: 0, all_in: 0, apart: 1 };
 
-    /// Of so many tokens the last comes in after that time, from some moment before `now` on. Those that
-    /// may be missing still are as many as come in until then: which of them are lent to whom, only
-    /// the store knows.
-    pub(super) fn of(tokens: u64, all_in: Duration, now: Tick, terms: &Terms) -> Self {
-        let tokens = tokens.min(terms.tokens_in(all_in));
+    /// Of so many tokens those that were promised, some moment before `now`.
+    pub(super) fn of(tokens: u64, promise: &Promise, now: Tick, terms: &Terms) -> Self {
         // The node's clock may be the faster one.
-        let wait = nanos(all_in + all_in / Terms::DRIFT);
-        Self { tokens, all_in: now.as_nanos().saturating_add(wait) }
+        let wait = nanos(promise.all_in + promise.all_in / Terms::DRIFT);
+        let all_in = now.as_nanos().saturating_add(wait);
+        let coming =
+            Self { tokens: tokens.min(promise.tokens), all_in, apart: terms.apart(promise.lanes) };
+        Self { tokens: coming.left(now), ..coming }
     }
 
     /// Takes out what is in by now.
-    pub(super) fn arrived(&mut self, now: Tick, terms: &Terms) -> u64 {
-        if self.tokens == 0 {
-            return 0;
-        }
-        let wait = Duration::from_nanos(self.all_in.saturating_sub(now.as_nanos()));
-        let left = self.tokens.min(terms.tokens_in(wait));
+    pub(super) fn arrived(&mut self, now: Tick) -> u64 {
+        let left = self.left(now);
         let arrived = self.tokens - left;
         self.tokens = left;
         arrived
     }
 
+    fn left(&self, now: Tick) -> u64 {
+        let wait = self.all_in.saturating_sub(now.as_nanos());
+        if self.tokens == 0 { 0 } else { self.tokens.min(wait.div_ceil(self.apart)) }
+    }
+
     /// When so many of them are in; `None` if they are fewer.
-    pub(super) fn in_at(&self, tokens: u64, terms: &Terms) -> Option<Tick> {
-        let behind = nanos(terms.time_for(self.tokens.checked_sub(tokens)?));
+    pub(super) fn in_at(&self, tokens: u64) -> Option<Tick> {
+        let behind = self.tokens.checked_sub(tokens)?.saturating_mul(self.apart);
         Some(Tick::from_nanos(self.all_in.saturating_sub(behind)))
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::terms::Terms;
+use super::terms::{LONGEST_USUAL, Terms};
 use crate::time::{Tick, nanos};
 
 #[derive(Clone, Copy, Debug)]
@@ -131,10 +131,6 @@ impl Demand {
 const fn cold(hold: u64) -> u64 {
     hold / 2 + 1
 }
-
-/// However long a lease is, a busy node asks again after about so long: what it holds is missing
-/// elsewhere, and lost if it dies.
-const LONGEST_USUAL: Duration = Duration::from_secs(1);
 
 /// The tokens of one grant should last for so many requests.
 const REQUESTS: u64 = 16;

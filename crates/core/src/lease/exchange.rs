@@ -188,12 +188,48 @@ pub struct Grant {
     pub tokens: u64,
     /// How long it may use them, from the moment at which it first sent the exchange.
     pub span: Duration,
-    /// In how long the last of them comes in, by the store's clock. The one before it comes in one
-    /// [interval](super::Terms) earlier, and so on; none may be used before it is there.
-    pub all_in: Duration,
+    /// Which of them are not in yet, and may not be used before they are.
+    pub promise: Promise,
+    /// After so long it is the node's turn to ask again for what the store did not have; at any time if
+    /// that is nothing.
+    pub turn: Duration,
     /// What the store says to the request that waits; without one, what is left in the store.
     pub decision: Decision,
     /// When that was, by the store's clock: what [`Exchange::undo`] wants to know. Says nothing of
     /// permits.
     pub at: Wall,
+}
+
+/// What is lent of what comes in next.
+///
+/// ```
+/// use tollgate_core::lease::Promise;
+/// assert_eq!(Promise::default().tokens, 0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Promise {
+    /// How many tokens: the last that come in to the node, one after the other.
+    pub tokens: u64,
+    /// In how long the last of them comes in, by the store's clock.
+    pub all_in: Duration,
+    /// So many [lanes](Self::LANES) of what comes in are the node's: with all of them it is one token
+    /// in each [interval](super::Terms), with fewer it takes longer from one to the next.
+    pub lanes: u64,
+}
+
+impl Promise {
+    /// All that is lent is in.
+    ///
+    /// ```
+    /// use tollgate_core::lease::Promise;
+    /// assert_eq!(Promise::NOTHING, Promise::default());
+    /// ```
+    pub const NOTHING: Self = Self { tokens: 0, all_in: Duration::ZERO, lanes: 0 };
+
+    /// What comes in is shared out in so many parts, to be used by several nodes at the same time.
+    ///
+    /// ```
+    /// assert_eq!(tollgate_core::lease::Promise::LANES, 4);
+    /// ```
+    pub const LANES: u64 = 4;
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::account::{Account, Lease};
 use super::budget::{Balance, Budget};
-use super::exchange::{Exchange, Grant, LeaseId, Node};
+use super::exchange::{Exchange, Grant, LeaseId, Node, Promise};
+use super::lanes::Lanes;
 use super::terms::Terms;
 use crate::algorithm::Phase;
 use crate::decision::Decision;
@@ -199,6 +200,12 @@ impl Lender {
     /// ```
     pub fn exchange(&self, account: &mut Account, now: Tick, exchange: &Exchange) -> Option<Grant> {
         let now = self.advance(account, now);
+        if account.leases.is_empty() {
+            // What is missing then is nobody's: it was lent by a memory that is lost.
+            let missing = self.budget.all_in(&account.balance, now);
+            (account.lanes, account.turn) =
+                (Lanes::until(now.as_nanos().saturating_add(missing)), 0);
+        }
         let known = account.place_of(exchange.node).filter(|_| exchange.is_numbered());
         if let Some(place) = known {
             let answer = &account.leases[place].answer;
@@ -303,7 +310,6 @@ impl Lender {
         decision: Decision,
     ) -> Grant {
         let hold = self.terms.map(|terms| self.hold(account, now, terms));
-        let all_in = self.budget.all_in(&account.balance, now);
         let Some(place) = place else {
             let lease = self.new_lease(exchange.node, exchange.sequence, now);
             return Grant { decision, ..lease.answer };
@@ -320,7 +326,8 @@ impl Lender {
             lease: lease.id,
             tokens: lease.out(),
             span: hold.map_or(Duration::ZERO, Terms::span_of),
-            all_in: if lease.out() > 0 { all_in } else { Duration::ZERO },
+            promise: lease.promised(now),
+            turn: Duration::from_nanos(lease.turn.saturating_sub(now.as_nanos())),
             decision,
             at: self.anchor.wall_at(now),
         };
@@ -329,9 +336,14 @@ impl Lender {
 
     fn new_lease(&self, node: Node, sequence: u64, now: Tick) -> Lease {
         let id = LeaseId { epoch: self.epoch, began: sequence };
-        let (span, all_in, decision) = (Duration::ZERO, Duration::ZERO, Decision::unlimited());
+        let (span, promise, decision) = (Duration::ZERO, Promise::NOTHING, Decision::unlimited());
         let at = self.anchor.wall_at(now);
-        Lease::new(node, id, Grant { sequence, lease: id, tokens: 0, span, all_in, decision, at })
+        let turn = Duration::ZERO;
+        Lease::new(
+            node,
+            id,
+            Grant { sequence, lease: id, tokens: 0, span, promise, turn, decision, at },
+        )
     }
 }
 

@@ -5,7 +5,7 @@
 //!      spend, spend, spend ...                        balance S, escrow O
 //!      | Exchange { used, returned, want }              |
 //!      |----------------------------------------------->|  used: out of O; returned: from O to S
-//!      |       Grant { tokens, span, all_in, lease }    |  granted: from S to O
+//!      |       Grant { tokens, span, promise, lease }   |  granted: from S to O
 //!      |<-----------------------------------------------|
 //!      may spend `tokens` until sent + span             keeps them in O for longer than that
 //! ```
@@ -21,13 +21,14 @@
 //! A. A lease that ends takes from A what nobody used. So A is a bucket like any other: never above
 //! the burst, never below nothing.
 //!
-//! Tokens of a bucket are lent before they come in, so S can be below nothing, until some moment T if
-//! no more is lent. That A is not below nothing is up to the nodes then: at every moment t before T,
-//! what they hold and may not use has to be as much as comes in from t to T, or more. A node that is
-//! answered is told T, and takes its tokens for the last that come in. What is lent makes T later by as
-//! much, and whoever gets it waits for it. What is returned makes T earlier by as much as is kept back
-//! no more. A node that is not answered uses no more than before, and of what it was lent nothing. And
-//! a lease lasts longer than what is lent ahead takes to come in: when it ends, it keeps nothing back.
+//! Tokens of a bucket are lent before they come in, so S can be below nothing, by D. That A is not below
+//! nothing is up to the nodes then: they keep back as much as D, or more, and D shrinks by what comes in.
+//! The store knows what they keep back, and until when: P, which is a promise to somebody of every token
+//! that comes in for a while. It promises none twice, so P shrinks no faster than D, and it has a node that
+//! is lent more keep back what D is more than P then. Hence D <= P <= what is kept back, at all times. What a
+//! node gives back P loses the last of, so that nobody is promised sooner what others wait for; a node that
+//! was not answered keeps back what it was lent, and more than it was told; and a lease lasts longer than
+//! what is promised of it takes to come in.
 //!
 //! * A bucket stops refilling at `burst - O`. A lease that ends counts as used.
 //! * A window has spent what it has lent, and a lease ends with its window at the latest.
@@ -65,6 +66,7 @@ mod carried;
 mod coming;
 mod demand;
 mod exchange;
+mod lanes;
 mod lender;
 mod purse;
 mod renewal;
@@ -76,7 +78,7 @@ mod transcript;
 pub use account::Account;
 pub use borrower::Borrower;
 pub use carried::Carried;
-pub use exchange::{Exchange, Grant, LeaseId, Node, Undo};
+pub use exchange::{Exchange, Grant, LeaseId, Node, Promise, Undo};
 pub use lender::Lender;
 pub use spend::{Receipt, Spend};
 pub use terms::Terms;

@@ -83,7 +83,7 @@ impl Borrower {
     pub fn short_until(&self) -> Tick {
         match (self.short_of, self.seen) {
             (Some(0..=1), Some(_)) => {
-                let some_in = self.coming.in_at(1, &self.terms).unwrap_or(self.ready);
+                let some_in = self.coming.in_at(1).unwrap_or(self.ready);
                 some_in.max(self.latest.after(SIP)).min(self.ready)
             }
             _ => Tick::ZERO,

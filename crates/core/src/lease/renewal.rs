@@ -172,7 +172,7 @@ impl Borrower {
         } else {
             lent.saturating_sub(self.used - used)
         };
-        self.coming = Coming::of(all, grant.all_in, now, &self.terms);
+        self.coming = Coming::of(all, &grant.promise, now, &self.terms);
         self.tokens = all - self.coming.tokens;
         self.until = sent.after(grant.span);
         let got = all.saturating_sub(held);
@@ -180,7 +180,7 @@ impl Borrower {
         // At the end of a window nothing is lent, however much is left: what comes then asks.
         let is_over_soon = grant.span <= self.terms.round_trip();
         let is_less = (got < exchange.want || self.coming.tokens > 0) && !is_over_soon;
-        let pause = self.pause(&grant.decision, got);
+        let pause = self.pause(grant);
         // It may have more, and lend no more of it to one node at once.
         let is_little = self.terms.time_for(grant.decision.remaining()) < pause;
         let is_denied = !grant.decision.is_allowed();
@@ -324,18 +324,16 @@ impl Borrower {
     }
 
     /// Before asking again for what the store did not have: not all nodes at once, but all when a
-    /// window ends.
-    ///
-    /// What a node got has come in since another asked. Who got little comes just after another, and
-    /// waits for longer: so nodes move away from each other, until they ask in turn and as much comes
-    /// in before each, and as little as can be is left over.
-    fn pause(&self, said: &Decision, got: u64) -> Duration {
+    /// window ends. The store knows whose turn is when, if there is more soon.
+    fn pause(&self, grant: &Grant) -> Duration {
+        if !grant.turn.is_zero() {
+            return grant.turn;
+        }
         let (least, more) = self.terms.pauses();
-        let alone = self.terms.time_for(got).as_secs_f64() / least.as_secs_f64();
         let mixed = (self.node.number ^ self.sequence.rotate_left(32)).wrapping_mul(GOLDEN) >> 40;
         let chance = mixed as f64 / (1u64 << 24) as f64;
-        let pause = least + more.mul_f64(0.8 * (1.0 - alone.clamp(0.0, 1.0)) + 0.2 * chance);
-        match said.reset_after() {
+        let pause = least + more.mul_f64(chance);
+        match grant.decision.reset_after() {
             Duration::ZERO => pause,
             reset => pause.min(reset),
         }

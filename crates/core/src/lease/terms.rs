@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::exchange::Promise;
 use crate::limit::Limit;
 use crate::time::nanos;
 
@@ -126,7 +127,7 @@ impl Terms {
     /// use std::time::Duration;
     /// use tollgate_core::{Limit, lease::Terms};
     /// let terms = Terms::of(&Limit::token_bucket("1k/s")?, Duration::ZERO).expect("it is lent");
-    /// assert_eq!(terms.few(), 210);
+    /// assert_eq!(terms.few(), 225);
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     pub fn few(&self) -> u64 {
@@ -140,12 +141,62 @@ impl Terms {
         self.few() * 2 / 5
     }
 
+    /// How many tokens come in while a question and its answer are on their way, and a little longer.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Limit, lease::Terms};
+    /// let terms = Terms::of(&Limit::token_bucket("1k/s")?, Duration::from_millis(4)).expect("it is lent");
+    /// assert_eq!(terms.on_the_way(), 6);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn on_the_way(&self) -> u64 {
+        nanos(self.round_trip * 3 / 2).checked_div(nanos(self.interval)).unwrap_or(0)
+    }
+
+    /// In how many lanes of what comes in one of so many nodes gets its own that wants so many: as many as
+    /// it can use at the pace at which it is asked, and those that nobody else needs. More would only come
+    /// to it sooner than it can use them.
+    pub(super) fn lanes(&self, want: u64, nodes: u64) -> u64 {
+        let of_all = Promise::LANES.div_ceil(nodes);
+        want.div_ceil(self.lane()).max(of_all).min(Promise::LANES)
+    }
+
+    /// A node that wants more than this has need of another lane: as many as come in by one lane while
+    /// it uses what it wants.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Limit, lease::Terms};
+    /// let terms = Terms::of(&Limit::token_bucket("1k/s")?, Duration::ZERO).expect("it is lent");
+    /// assert_eq!(terms.lane(), 39);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn lane(&self) -> u64 {
+        let while_used = (self.hold / 4).min(LONGEST_USUAL) * 5 / 4;
+        let lane = nanos(while_used).checked_div(nanos(self.interval) * Promise::LANES);
+        lane.unwrap_or(0).max(1)
+    }
+
     /// How long a node waits before it asks again for what the store did not have, at least, and
     /// how much longer at most: until a few tokens have come back, and long before all have.
     pub(super) fn pauses(&self) -> (Duration, Duration) {
         let usual = self.time_for(PAUSE_TOKENS).max(LEAST_PAUSE);
         let least = usual.min(self.hold / 5);
         (least, least / 4)
+    }
+
+    /// How long a node waits before it asks again for what the store did not have, at least.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Limit, lease::Terms};
+    /// let terms = Terms::of(&Limit::token_bucket("1k/s")?, Duration::ZERO).expect("it is lent");
+    /// assert_eq!(terms.pause(), Duration::from_millis(90));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn pause(&self) -> Duration {
+        self.pauses().0
     }
 
     /// The longest that a node waits which asks again and again.
@@ -159,12 +210,9 @@ impl Terms {
         Duration::from_nanos(nanos(self.interval).saturating_mul(tokens))
     }
 
-    /// How many tokens come in during that time, or have come in when it is over.
-    pub(super) fn tokens_in(&self, time: Duration) -> u64 {
-        match nanos(self.interval) {
-            0 => 0,
-            interval => nanos(time).div_ceil(interval),
-        }
+    /// How long it is from one token to the next in so many lanes, in nanoseconds.
+    pub(super) fn apart(&self, lanes: u64) -> u64 {
+        (nanos(self.interval) * Promise::LANES / lanes.max(1)).max(1)
     }
 
     /// Whether what was used can be used again, as permits can.
@@ -180,11 +228,15 @@ impl Terms {
     }
 }
 
+/// However long a lease is, a busy node asks again after about so long: what it holds is missing
+/// elsewhere, and lost if it dies.
+pub(super) const LONGEST_USUAL: Duration = Duration::from_secs(1);
+
 /// What permits of a dead node are lost for.
 const PERMIT_HOLD: Duration = Duration::from_secs(2);
 
 /// So many tokens are worth asking for again.
 const PAUSE_TOKENS: u64 = 8;
 
-/// The shortest pause, but for the shortest leases: so a node asks twelve times a second at most.
-const LEAST_PAUSE: Duration = Duration::from_millis(84);
+/// The shortest pause, but for the shortest leases: so a node asks eleven times a second at most.
+const LEAST_PAUSE: Duration = Duration::from_millis(90);

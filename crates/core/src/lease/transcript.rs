@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::budget::{Balance, Budget};
-use super::exchange::{Exchange, Grant, LeaseId};
+use super::exchange::{Exchange, Grant, LeaseId, Promise};
 use super::lender::Lender;
 use super::terms::Terms;
 use crate::algorithm::{Machine, Phase, State};
@@ -18,7 +18,7 @@ use crate::word::Word;
 /// ```
 /// use std::time::Duration;
 /// use tollgate_core::{Anchor, Limit, Phase, State, Tick};
-/// use tollgate_core::lease::{Exchange, LeaseId, Lender, Record};
+/// use tollgate_core::lease::{Exchange, LeaseId, Lender, Promise, Record};
 /// let limit = Limit::fixed_window("1k/s")?;
 /// let lender = Lender::new(&limit, Anchor::default(), Duration::ZERO).expect("it is no log");
 /// let record = Record {
@@ -28,6 +28,8 @@ use crate::word::Word;
 ///     lent: 0,
 ///     escrow: 0,
 ///     held: None,
+///     promise: Promise::NOTHING,
+///     turn: Duration::ZERO,
 ///     epoch: 0,
 /// };
 /// let grant = lender.grant(&Exchange::once(5), &record, Phase::default()).expect("it makes sense");
@@ -50,6 +52,10 @@ pub struct Record {
     /// The lease that the node has from now on, and all that it holds of it. `None` if the store
     /// does not remember it.
     pub held: Option<(LeaseId, u64)>,
+    /// What of that is not in yet.
+    pub promise: Promise,
+    /// After how long it is the node's turn to ask again.
+    pub turn: Duration,
     /// The store's memory.
     pub epoch: u64,
 }
@@ -60,9 +66,12 @@ impl Lender {
     ///
     /// ```
     /// use std::{num::NonZeroU32, time::Duration};
-    /// use tollgate_core::{Phase, Tick, lease::{Exchange, Lender, Record}};
+    /// use tollgate_core::{Phase, Tick, lease::{Exchange, Lender, Promise, Record}};
     /// let lender = Lender::of_permits(NonZeroU32::MIN, Duration::ZERO);
-    /// let record = Record { now: Tick::ZERO, state: None, cost: 1, lent: 0, escrow: 1, held: None, epoch: 0 };
+    /// let (promise, turn) = (Promise::NOTHING, Duration::ZERO);
+    /// let record = Record {
+    ///     now: Tick::ZERO, state: None, cost: 1, lent: 0, escrow: 1, held: None, promise, turn, epoch: 0,
+    /// };
     /// let grant = lender.grant(&Exchange::once(1), &record, Phase::default()).expect("it makes sense");
     /// assert!(!grant.decision.is_allowed());
     /// ```
@@ -92,14 +101,14 @@ impl Lender {
         let (sequence, at) = (exchange.sequence, self.anchor.wall_at(now));
         let Some((lease, tokens)) = record.held else {
             let lease = LeaseId { epoch: record.epoch, began: sequence };
-            let (span, all_in) = (Duration::ZERO, Duration::ZERO);
-            return Some(Grant { sequence, lease, tokens: 0, span, all_in, decision, at });
+            let (span, promise, turn) = (Duration::ZERO, Promise::NOTHING, Duration::ZERO);
+            return Some(Grant { sequence, lease, tokens: 0, span, promise, turn, decision, at });
         };
         let end = self.budget.window_end(now, phase);
         let hold = |terms: Terms| end.map_or(Duration::MAX, |end| end.since(now)).min(terms.hold());
         let span = self.terms.map_or(Duration::ZERO, |terms| Terms::span_of(hold(terms)));
-        let all_in = if tokens > 0 { self.budget.all_in(&balance, now) } else { Duration::ZERO };
-        Some(Grant { sequence, lease, tokens, span, all_in, decision, at })
+        let Record { promise, turn, .. } = *record;
+        Some(Grant { sequence, lease, tokens, span, promise, turn, decision, at })
     }
 
     /// The machine of a limit; `None` for permits.

@@ -13,6 +13,7 @@ mod ahead;
 mod carried;
 mod long;
 mod memory;
+mod promises;
 mod records;
 mod repeats;
 mod shares;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redis::Value;
-use tollgate_core::lease::{Grant, LeaseId, Record};
+use tollgate_core::lease::{Grant, LeaseId, Promise, Record};
 use tollgate_core::{Decision, LogRule, Plan, Retry, State, Wall};
 
 use crate::ask::Ask;
@@ -170,9 +170,9 @@ impl<const N: usize> Numbers<N> {
 
 /// What a script wrote down about a question; or, where nothing is lent, neither now nor before, the
 /// text that it found under the key.
-fn numbers(word: &str, rest: &str, answers: &Answers<'_>, ask: &Ask) -> Option<[i64; 8]> {
+fn numbers(word: &str, rest: &str, answers: &Answers<'_>, ask: &Ask) -> Option<[i64; 12]> {
     let (first, second) = match word {
-        "0" => return Some(Numbers::read(rest)?.0),
+        "0" => return record(rest),
         "window" => {
             let Numbers([_, _, _, count, _]) = Numbers::read(rest)?;
             (count, 0)
@@ -186,16 +186,39 @@ fn numbers(word: &str, rest: &str, answers: &Answers<'_>, ask: &Ask) -> Option<[
     plain([u64::try_from(first).ok()?, u64::try_from(second).ok()?], answers, ask)
 }
 
+/// What was written down. Of a log, of which nothing is lent, the last four are left out.
+fn record(text: &str) -> Option<[i64; 12]> {
+    if let Some(Numbers(all)) = Numbers::read(text) {
+        return Some(all);
+    }
+    let Numbers([at, first, second, cost, lent, escrow, began, tokens]) = Numbers::read(text)?;
+    Some([at, first, second, cost, lent, escrow, began, tokens, 0, 0, 0, 0])
+}
+
 /// The same about a question that was asked once, from what was found.
-fn plain(found: [u64; 2], answers: &Answers<'_>, ask: &Ask) -> Option<[i64; 8]> {
+fn plain(found: [u64; 2], answers: &Answers<'_>, ask: &Ask) -> Option<[i64; 12]> {
     let micros = answers.now.as_unix_nanos() / 1_000;
     let signed = |number: u64| i64::try_from(number).ok();
     let [first, second] = found.map(signed);
-    Some([signed(micros)?, first?, second?, signed(clamped(ask.exchange().cost))?, 0, 0, -1, 0])
+    Some([
+        signed(micros)?,
+        first?,
+        second?,
+        signed(clamped(ask.exchange().cost))?,
+        0,
+        0,
+        -1,
+        0,
+        0,
+        0,
+        0,
+        0,
+    ])
 }
 
-fn grant(numbers: [i64; 8], answers: &Answers<'_>, ask: &Ask) -> Option<Grant> {
-    let [at, first, second, cost, lent, escrow, began, tokens] = numbers;
+fn grant(numbers: [i64; 12], answers: &Answers<'_>, ask: &Ask) -> Option<Grant> {
+    let [at, first, second, cost, lent, escrow, began, tokens, promised, all_in, lanes, turn] =
+        numbers;
     let unsigned = |number: i64| u64::try_from(number).ok();
     let (at, first, second) = (unsigned(at)?, unsigned(first)?, unsigned(second)?);
     let (cost, lent, escrow) = (unsigned(cost)?, unsigned(lent)?, unsigned(escrow)?);
@@ -226,7 +249,11 @@ fn grant(numbers: [i64; 8], answers: &Answers<'_>, ask: &Ask) -> Option<Grant> {
         None => None,
     };
     let now = budget.tick_at(wall(at))?;
-    let record = Record { now, state, cost, lent, escrow, held, epoch };
+    let nanos = |number: i64| unsigned(number).map(Duration::from_nanos);
+    let promise =
+        Promise { tokens: unsigned(promised)?, all_in: nanos(all_in)?, lanes: unsigned(lanes)? };
+    let turn = nanos(turn)?;
+    let record = Record { now, state, cost, lent, escrow, held, promise, turn, epoch };
     lender.grant(ask.exchange(), &record, ask.phase())
 }
 

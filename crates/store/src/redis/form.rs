@@ -236,16 +236,19 @@ fn windows(budget: &Budget, around: Wall, phase: Phase) -> [u64; 3] {
     [begin, middle, end].map(|tick| budget.unix_nanos(tick))
 }
 
-/// The terms of lending: for how long, how far away, and how few are not shared. Less than nothing
-/// if nothing is lent.
+/// The terms of lending: for how long, how far away, how few are not shared, how many come in on the way,
+/// how many make a lane, and for how long to wait in nanoseconds. Less than nothing if nothing is lent.
 fn terms(budget: &Budget) -> String {
     let pair = |span: Duration| format!("{} {}", span.as_secs(), span.subsec_nanos());
     match budget.terms() {
         Some(terms) => {
             let (hold, trip) = (pair(terms.hold()), pair(terms.round_trip()));
-            format!("{hold} {trip} {}", clamped(terms.few()))
+            let [few, on_the_way, lane] =
+                [terms.few(), terms.on_the_way(), terms.lane()].map(clamped);
+            let pause = terms.pause().as_nanos();
+            format!("{hold} {trip} {few} {on_the_way} {lane} {pause}")
         }
-        None => "-1 0 0 0 0".to_owned(),
+        None => "-1 0 0 0 0 0 1 0".to_owned(),
     }
 }
 

@@ -14,7 +14,10 @@
 --   advance(account)     what else there is to do when time has passed; not of all budgets
 --   spend(account, cost) whether it was spent
 --   left(account), take(account, tokens), give(account, tokens)
---   left_ahead(account, ahead)  what is left with up to so many that come in next; not of all budgets
+--   left_ahead(account, ahead)  what is left with up to so many that come in next; not of all budgets,
+--                        and only those that have it have the next three
+--   missing(account)     how many nanoseconds it is until all that was taken has come in
+--   time_of(tokens), tokens_of(ns)  how long so many take to come in, and how many so long, rounded up
 --   carry(account, ask)  takes for spent what the key had spent of another limit at ask.since_s and
 --                        ask.since_ns, as far as there is so much; not of all budgets
 --   undo(account, ask)   takes back what was spent at ask.then_s and ask.then_ns in vain
@@ -22,11 +25,11 @@
 --   reusable             whether what was used is still lent: permits
 
 -- Terms of lending. Without a hold nothing is lent.
-local hold_s, hold_ns, trip_s, trip_ns, few
+local hold_s, hold_ns, trip_s, trip_ns, few, on_the_way, lane, pause
 do
-    local words = { string.match(terms, '^(%S+) (%S+) (%S+) (%S+) (%S+)$') }
-    for index = 1, 5 do words[index] = tonumber(words[index]) end
-    hold_s, hold_ns, trip_s, trip_ns, few = unpack(words)
+    local words = {}
+    for word in string.gmatch(terms, '%S+') do words[#words + 1] = tonumber(word) end
+    hold_s, hold_ns, trip_s, trip_ns, few, on_the_way, lane, pause = unpack(words)
 end
 local is_lent = hold_s >= 0
 -- How many tokens are lent before they come in, at most.
@@ -34,12 +37,18 @@ local AHEAD = floor(few * 2 / 5)
 
 local MOST_LEASES, STRICT_MEMORY = 256, 1
 
+-- Of what stands in a hash.
+local VERSION = '2'
+
 -- A lease is a field of the hash, its numbers in this order.
 local SEQUENCE, BEGAN, GRANTED, USED, RETURNED = 1, 2, 3, 4, 5
 local UNTIL_S, UNTIL_NS, OVER, FORGOTTEN_S, FORGOTTEN_NS, HUNGRY = 6, 7, 8, 9, 10, 11
+-- What is not in yet of it, in how many nanoseconds from the answer on it is, in how many lanes, and after
+-- how many the node asks again.
+local PROMISED, ALL_IN, LANES, TURN = 12, 13, 14, 15
 -- The answer to the node's latest exchange.
-local AT, FIRST, SECOND, COST, LENT, ESCROW, TOKENS = 12, 13, 14, 15, 16, 17, 18
-local LEASE_NUMBERS = 18
+local AT, FIRST, SECOND, COST, LENT, ESCROW, TOKENS = 16, 17, 18, 19, 20, 21, 22
+local LEASE_NUMBERS = 22
 
 local function new_lease(sequence, began)
     local lease = { sequence, began }
@@ -81,6 +90,16 @@ local function next_of(lease)
     return s * MILLION + math.ceil(ns / 1000)
 end
 
+-- How many nanoseconds of so many are left that began when the lease was last answered.
+local function left_of(account, lease, ns)
+    return max(ns - (account.at - lease[AT]) * 1000, 0)
+end
+
+-- What of a lease may not be in yet, at most.
+local function still_promised(account, lease)
+    return left_of(account, lease, lease[ALL_IN]) > 0 and lease[PROMISED] or 0
+end
+
 local function keep_lease(account, node, lease)
     account.changed[node] = lease
 end
@@ -106,7 +125,7 @@ local function read_text(key, budget)
         return nil, NO_NUMBER
     end
     -- As it would stand in a hash.
-    local found = { '1', epoch, at or '0', '0', '0', '0', '0' }
+    local found = { VERSION, epoch, at or '0', '0', '0', '0', '0' }
     for index = 1, #budget.fields do found[#found + 1] = numbers[index] end
     return found, line
 end
@@ -129,6 +148,20 @@ local function of_digits(text, count)
     return words, table.remove(words)
 end
 
+-- What is promised to nodes of what comes in next, and when the last of them asks again: nanoseconds after
+-- the time of the account, up to which a quarter each of what comes in is promised, and the last. Nothing
+-- if there is none.
+local LANES_FORMAT = '%d %d %d %d %d'
+local function read_lanes(account, line, at)
+    local lanes = { string.match(line, '^(%d+) (%d+) (%d+) (%d+) (%d+)$') }
+    for index = 1, 5 do
+        local ns = tonumber(lanes[index]) or -1
+        if not (ns >= 0 and ns < 2 ^ 53) then return nil end
+        lanes[index] = max(ns - (account.at - at) * 1000, 0)
+    end
+    return lanes
+end
+
 -- The account under a key, or why there is none.
 local COMMON = { 'v', 'epoch', 'at', 'escrow', 'hungry', 'leases', 'due' }
 local function load(key, budget)
@@ -139,11 +172,12 @@ local function load(key, budget)
         found, line = read_text(key, budget)
         if not found then return nil, line or wrong end
     end
-    local is_known = found[1] == '1'
+    local is_known = found[1] == VERSION
     local account = { key = key, changed = {}, is_changed = false, is_known = is_known,
         line = line }
     if found[1] and not is_known then return nil, 'another version' end
     if not is_known and call('EXISTS', key) == 1 then return nil, 'another hash' end
+    local lanes = budget.left_ahead and not line and table.remove(found, #names)
     if is_known and not is_number_list(found, 2) then return nil, NO_NUMBER end
     if is_known then
         account.epoch, account.at = tonumber(found[2]), max(tonumber(found[3]), NOW)
@@ -151,6 +185,10 @@ local function load(key, budget)
         account.leases, account.due = tonumber(found[6]), tonumber(found[7])
         for index, name in ipairs(budget.fields) do
             account[name] = tonumber(found[index + #COMMON])
+        end
+        if lanes then
+            account.lanes = read_lanes(account, lanes, tonumber(found[3]))
+            if not account.lanes then return nil, NO_NUMBER end
         end
     else
         for _, name in ipairs(budget.fields) do account[name] = 0 end
@@ -234,15 +272,19 @@ local function save(account, budget)
         call('SET', account.key, account.line, 'KEEPTTL')
         call('DEL', account.key)
     elseif account.is_stale then
-        call('HSET', account.key, 'v', 1)
+        call('HSET', account.key, 'v', VERSION)
         call('DEL', account.key)
     end
-    local sets = { 'v', '1', 'limit', limit_text, 'epoch', EPOCH_TEXT, 'at', digits(account.at),
+    local sets = { 'v', VERSION, 'limit', limit_text, 'epoch', EPOCH_TEXT, 'at', digits(account.at),
         'escrow', digits(account.escrow), 'hungry', digits(account.hungry),
         'leases', digits(account.leases), 'due', digits(account.due) }
     for _, name in ipairs(budget.fields) do
         sets[#sets + 1] = name
         sets[#sets + 1] = digits(account[name])
+    end
+    if account.lanes then
+        sets[#sets + 1] = 'lanes'
+        sets[#sets + 1] = format(LANES_FORMAT, unpack(account.lanes))
     end
     local gone = {}
     for node, lease in pairs(account.changed) do
@@ -268,13 +310,70 @@ local function hold_of(account, budget)
     return hold_s, hold_ns
 end
 
+-- Somebody has given back what takes so many nanoseconds to come in: what is promised ends sooner.
+local function drain(lanes, time)
+    local rest = { unpack(lanes, 1, 4) }
+    table.sort(rest, function(one, other) return one > other end)
+    local sum, used, level = 0, 0, 0
+    while used < 4 and rest[used + 1] > level do
+        used = used + 1
+        sum = sum + rest[used]
+        level = math.ceil(max(sum - time * 4, 0) / used)
+    end
+    for index = 1, used do rest[index] = level end
+    for index = 1, 4 do lanes[index] = rest[index] end
+end
+
+-- Promises what takes so many nanoseconds to come in, in at most so many lanes: those that are free
+-- soonest. Returns when the last of it is in, and in how many lanes it comes in at the end.
+local function fill(lanes, time, most)
+    local rest = { unpack(lanes, 1, 4) }
+    table.sort(rest)
+    local sum, used, level = time * 4, 0, math.huge
+    while used < most and rest[used + 1] < level do
+        used = used + 1
+        sum = sum + rest[used]
+        level = math.ceil(sum / used)
+    end
+    for index = 1, used do rest[index] = level end
+    for index = 1, 4 do lanes[index] = rest[index] end
+    return level, used
+end
+
+-- Has the node keep back what is not in yet of what was lent to it, and that no other keeps back.
+local function promise(account, budget, lease, want, lent, nodes)
+    local lanes, missing = account.lanes, budget.missing(account)
+    local uncovered = max(missing - floor((lanes[1] + lanes[2] + lanes[3] + lanes[4]) / 4), 0)
+    local tokens = min(lent, budget.tokens_of(uncovered))
+    if tokens == 0 then return end
+    local time = min(uncovered, budget.time_of(tokens))
+    local most = min(max(math.ceil(want / lane), math.ceil(4 / nodes)), 4)
+    local all_in, used = fill(lanes, time, most)
+    local before = still_promised(account, lease)
+    if before > 0 then
+        -- It may or may not have heard of the others: they are told as one, the last of all that come in.
+        all_in, used = max(all_in, left_of(account, lease, lease[ALL_IN])), 4
+    end
+    -- As of now, which is when it is answered.
+    lease[PROMISED], lease[ALL_IN], lease[LANES] = before + tokens, all_in, used
+    lease.is_promised = true
+end
+
+-- Says when a node asks again that found too little, as one of so many.
+local function take_turn(account, lease, nodes)
+    local next = left_of(account, lease, lease[TURN])
+    if next == 0 then next = account.lanes[5] + floor(pause / nodes) end
+    lease.turn = min(max(next, pause), 2 * pause)
+    account.lanes[5] = max(account.lanes[5], lease.turn)
+end
+
 -- Takes note of what a node has used and returned, as far as it holds so much. A lease that is over
 -- makes room for a new one, and so does one of which nothing is held by a node that knows of none: it
 -- has let it go.
 local function settle(account, budget, lease, ask)
     if lease[OVER] == 1 or (ask.lease_epoch < 0 and out(lease) == 0) then
         account.hungry = account.hungry - lease[HUNGRY]
-        for index = GRANTED, HUNGRY do lease[index] = 0 end
+        for index = GRANTED, TURN do lease[index] = 0 end
         lease[BEGAN] = ask.sequence
     end
     if ask.lease_epoch ~= EPOCH or ask.lease_began ~= lease[BEGAN] then return end
@@ -287,6 +386,12 @@ local function settle(account, budget, lease, ask)
     lease[RETURNED] = lease[RETURNED] + returned
     budget.give(account, returned)
     account.escrow = account.escrow - returned
+    local unpromised = min(returned, still_promised(account, lease))
+    if unpromised > 0 then
+        lease[PROMISED] = lease[PROMISED] - unpromised
+        -- Rounded down, as what is promised must not become less than what is missing.
+        drain(account.lanes, max(budget.time_of(unpromised) - 1, 0))
+    end
 end
 
 -- A place for a node that has none: a free one, or that of the node that was not heard of for
@@ -309,6 +414,17 @@ local function admit(account, ask)
     return new_lease(ask.sequence, ask.sequence)
 end
 
+-- What is left and what comes in next, for one of so many nodes.
+local function ahead(account, budget, left, nodes, least)
+    local part = math.ceil(AHEAD / nodes)
+    local near = min(AHEAD, floor(floor(AHEAD * 3 / 2) / nodes) + on_the_way)
+    near = budget.left_ahead(account, near)
+    if near >= left + part then
+        return min(near, max(left + floor(part * 5 / 4), least))
+    end
+    return min(budget.left_ahead(account, AHEAD), max(left + floor(part * 7 / 8), least))
+end
+
 -- Lends up to `want`, and at most the node's share of what is left, or all of it if that is little. If
 -- it has all and wants more, it gets a part of what comes in next.
 local function lend(account, budget, lease, want, least)
@@ -319,16 +435,17 @@ local function lend(account, budget, lease, want, least)
     local others = account.hungry - lease[HUNGRY]
     local share = max(math.ceil(left / (others + 2)), min(left, few))
     local lent = min(want, max(share, least))
-    if lent >= left then
-        local part = left + math.ceil(floor(AHEAD * 5 / 4) / (others + 1))
-        local ahead = budget.left_ahead and
-            budget.left_ahead(account, floor(AHEAD * 8 / (others + 8))) or 0
-        lent = max(min(lent, left), min(want, ahead, max(part, least)))
+    if lent >= left and budget.left_ahead then
+        take_turn(account, lease, others + 1)
+        lent = max(min(lent, left), min(want, ahead(account, budget, left, others + 1, least)))
+    else
+        lent = min(lent, left)
     end
     if lent < least then return 0 end
     budget.take(account, lent)
     account.escrow = account.escrow + lent
     lease[GRANTED] = lease[GRANTED] + lent
+    if budget.left_ahead then promise(account, budget, lease, want, lent, others + 1) end
     return lent
 end
 
@@ -346,6 +463,14 @@ local function remember(account, budget, lease, ask, record)
     lease[UNTIL_S], lease[UNTIL_NS] = s, ns
     memory_s, memory_ns = add(account.s, account.ns, memory_s, memory_ns, BILLION)
     lease[FORGOTTEN_S], lease[FORGOTTEN_NS] = later(memory_s, memory_ns, s, ns)
+    -- What is told counts from this answer on.
+    if not lease.is_promised then
+        lease[PROMISED] = still_promised(account, lease)
+        lease[ALL_IN] = lease[PROMISED] > 0 and left_of(account, lease, lease[ALL_IN]) or 0
+        lease[LANES] = lease[PROMISED] > 0 and lease[LANES] or 0
+    end
+    lease[TURN] = lease.turn or left_of(account, lease, lease[TURN])
+    lease.is_promised, lease.turn = nil, nil
     lease[SEQUENCE], lease[AT], lease[FIRST], lease[SECOND] =
         ask.sequence, account.at, record[3], record[4]
     lease[COST], lease[LENT], lease[ESCROW], lease[TOKENS] =
@@ -356,12 +481,13 @@ local function remember(account, budget, lease, ask, record)
     account.is_changed = true
 end
 
-local RECORD_FORMAT = string.sub(string.rep('%d ', 9), 1, -2)
+local RECORD_FORMAT = string.sub(string.rep('%d ', 13), 1, -2)
 
 -- What the node of a lease was told last.
 local function told(lease)
     return format(RECORD_FORMAT, RECORD, lease[AT], lease[FIRST], lease[SECOND], lease[COST],
-        lease[LENT], lease[ESCROW], lease[BEGAN], lease[TOKENS])
+        lease[LENT], lease[ESCROW], lease[BEGAN], lease[TOKENS], lease[PROMISED], lease[ALL_IN],
+        lease[LANES], lease[TURN])
 end
 
 -- Takes back what was spent in vain, if it was ever there and can be.
@@ -434,6 +560,11 @@ local function exchange(key, budget)
     if ask.is_forgotten then return forget(account, budget) end
     if not budget.settle(account, ask) then return digits(OTHER_WINDOW) end
     advance(account, budget)
+    if account.leases == 0 and is_lent and budget.left_ahead then
+        -- What is missing then is nobody's: it was lent by a memory that is lost.
+        local missing = budget.missing(account)
+        account.lanes = { missing, missing, missing, missing, 0 }
+    end
     local lease = ask.node and lease_of(account, ask.node)
     if account.is_garbled then return GARBLED end
     carry(account, budget, ask)
@@ -451,7 +582,7 @@ local function exchange(key, budget)
     end
     if ask.undone then undo(account, budget, ask) end
     local first, second = budget.state(account)
-    local record = { RECORD, account.at, first, second, ask.cost, 0, 0, -1, 0 }
+    local record = { RECORD, account.at, first, second, ask.cost, 0, 0, -1, 0, 0, 0, 0, 0 }
     if budget.reusable then
         record[6] = ask.node and
             lend(account, budget, lease, ask.want + ask.cost, max(ask.least, ask.cost)) or 0
@@ -463,6 +594,8 @@ local function exchange(key, budget)
     if lease then
         remember(account, budget, lease, ask, record)
         record[8], record[9] = lease[BEGAN], out(lease)
+        record[10], record[11] = lease[PROMISED], lease[ALL_IN]
+        record[12], record[13] = lease[LANES], lease[TURN]
     end
     -- Whoever only looks at what a key brings along leaves it there.
     local is_look = not ask.node and not ask.undone and ask.cost == 0
@@ -475,5 +608,6 @@ local function exchange_of(budget)
     budget.all_fields = {}
     for _, name in ipairs(COMMON) do table.insert(budget.all_fields, name) end
     for _, name in ipairs(budget.fields) do table.insert(budget.all_fields, name) end
+    if budget.left_ahead then table.insert(budget.all_fields, 'lanes') end
     return function(key) return exchange(key, budget) end
 end

@@ -77,6 +77,24 @@ function bucket.left_ahead(account, ahead)
         max(tokens - account.escrow, 0))
 end
 
+function bucket.missing(account)
+    local end_s, end_g = add(account.s, account.now_g, capacity_s, capacity_g, BASE)
+    local s, g = subtract(account.full, account.part, end_s, end_g, BASE)
+    return s * BILLION + math.ceil(g / per_nano)
+end
+
+function bucket.time_of(count)
+    local s, g = times(count, interval_s, interval_g, BASE)
+    return s * BILLION + math.ceil(g / per_nano)
+end
+
+function bucket.tokens_of(ns)
+    local s = floor(ns / BILLION)
+    local count, is_exact =
+        quotient(s, (ns - s * BILLION) * per_nano, interval_s, interval_g, BASE)
+    return is_exact and count or count + 1
+end
+
 function bucket.take(account, count)
     if count == 0 then return end
     local turn_s, turn_g = turn_and_end(account)
