@@ -1,8 +1,8 @@
 //! `tollgate doctor`, with real servers that are well, and others that are not.
 
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use crate::process::{Redis, cli, free_port, until};
+use crate::process::{Redis, Sentinel, free_port, until};
 use crate::{Folder, Run, tollgate};
 
 /// What no busy machine can make worse.
@@ -288,32 +288,13 @@ fn certificates_are_believed_if_who_signs_them_is() {
 #[test]
 fn the_primary_that_sentinels_name_is_looked_at() {
     let primary = Redis::start(&[]);
-    let folder = Folder::new();
-    let port = free_port();
-    let text = format!(
-        "port {port}\nbind 127.0.0.1\nsentinel monitor main 127.0.0.1 {} 1\n",
-        primary.port
-    );
-    let path = folder.write("sentinel.conf", &text);
-    let sentinel =
-        Command::new("redis-server").args([&path, "--sentinel"]).stdout(Stdio::null()).spawn();
-    let _ended = Ending(sentinel.unwrap());
-    until("the Sentinel answers", || (cli(port, &["PING"]) == "PONG").then_some(()));
+    let sentinel = Sentinel::of(&primary);
+    let port = sentinel.port;
     let url = format!("redis+sentinel://127.0.0.1:1,127.0.0.1:{port}/main");
     doctor(&url).ends(0).prints(&[&format!("127.0.0.1:{}: it is a primary", primary.port)]);
     doctor(&url.replace("main", "other")).ends(1).prints(&["names a primary of `other`"]);
     let straight = format!("redis://127.0.0.1:{port}");
     doctor(&straight).ends(1).prints(&["it is a Sentinel", "help: write redis+sentinel://"]);
-}
-
-/// A process that ends with its test.
-struct Ending(Child);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 #[test]

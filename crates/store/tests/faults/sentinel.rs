@@ -1,41 +1,9 @@
 //! A primary that Sentinels name, and its successor.
 
-use std::process::{Child, Command, Stdio};
-
 use tollgate_store::StoreError;
 
-use crate::process::{Redis, cli, free_port, until};
+use crate::process::{Redis, Sentinel, cli, until};
 use crate::view::{View, pause};
-
-struct Sentinel {
-    port: u16,
-    child: Child,
-}
-
-impl Sentinel {
-    fn of(primary: &Redis) -> Self {
-        let port = free_port();
-        let path = primary.folder().join("sentinel.conf");
-        let text = format!(
-            "port {port}\nbind 127.0.0.1\nsentinel monitor main 127.0.0.1 {} 1\n\
-             sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 5000\n",
-            primary.port
-        );
-        std::fs::write(&path, text).unwrap();
-        let mut command = Command::new("redis-server");
-        command.arg(&path).arg("--sentinel").stdin(Stdio::null());
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        until("the Sentinel answers", || (cli(port, &["PING"]) == "PONG").then_some(()));
-        Self { port, child }
-    }
-}
-
-impl Drop for Sentinel {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 #[tokio::test]
 async fn the_successor_of_a_primary_is_found_and_grants_no_burst() {

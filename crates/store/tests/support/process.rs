@@ -120,6 +120,43 @@ impl Drop for Redis {
     }
 }
 
+/// A Sentinel that watches a primary as `main`.
+pub(crate) struct Sentinel {
+    pub(crate) port: u16,
+    child: Child,
+}
+
+impl Sentinel {
+    pub(crate) fn of(primary: &Redis) -> Self {
+        let port = free_port();
+        Self::with(primary, port, &format!("port {port}\n"))
+    }
+
+    /// With more lines in its file, which name its port.
+    pub(crate) fn with(primary: &Redis, port: u16, settings: &str) -> Self {
+        let path = primary.folder().join("sentinel.conf");
+        let text = format!(
+            "bind 127.0.0.1\nsentinel monitor main 127.0.0.1 {} 1\n\
+             sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 5000\n\
+             {settings}",
+            primary.port
+        );
+        std::fs::write(&path, text).unwrap();
+        let mut command = Command::new("redis-server");
+        command.arg(&path).arg("--sentinel").stdin(Stdio::null());
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        until("the Sentinel listens", || TcpStream::connect(("127.0.0.1", port)).ok());
+        Self { port, child }
+    }
+}
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// A Cluster of three primaries, and then a replica for each.
 pub(crate) fn start_cluster(kind: Kind) -> Vec<Redis> {
     let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1500"];
