@@ -583,7 +583,7 @@ mod tests {
     #[test]
     fn secrets_are_not_shown() {
         let text = "[admin]\ntoken = 's3cret'\n[resp]\npassword = 's3cret'\n\
-                    [store]\nurl = 'redis://:s3cret@a'";
+                    [store]\nurl = 'redis+sentinel://:s3cret@a/b?sentinel=:s3cret'";
         let config = Config::parse(text).unwrap();
         assert!(!format!("{config:?}").contains("s3cret"));
     }

@@ -89,6 +89,15 @@ pub enum StoreError {
         /// What it said.
         reason: String,
     },
+    /// Sentinels do not say who the primary is to whoever we are. Nothing was done.
+    #[error(
+        "the Sentinels want other credentials: {reason}; name theirs at the end of the URL, \
+         `?sentinel=user:password`, of a user who may do `+sentinel|get-master-addr-by-name`"
+    )]
+    SentinelCredentials {
+        /// What they said.
+        reason: String,
+    },
     /// The user may not do what has to be done. Nothing was done.
     #[error(
         "the store's user may not do this: {reason}; it needs `~tg:* +@hash +@list +@string +exists \

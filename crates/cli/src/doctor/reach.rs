@@ -47,6 +47,13 @@ pub(super) async fn failed(error: &StoreError, is_tls: bool) -> Diagnosis {
                  without a user, redis://:password@host:6379",
             )
         }
+        StoreError::SentinelCredentials { reason } => Diagnosis::problem(
+            CODE,
+            format!("the Sentinels want another user or password, their own ({reason})"),
+            "name both at the end of the address: redis+sentinel://host:26379/service?sentinel=\
+             user:password, without a user ?sentinel=:password; what is before the hosts is the \
+             primary's. The user has to have +sentinel|get-master-addr-by-name",
+        ),
         StoreError::NotAllowed { reason } => Diagnosis::problem(
             CODE,
             format!("this user may not even ask what the store asks first ({reason})"),

@@ -27,9 +27,10 @@ A store is named as
   redis://user:password@host:6379/0                       one server
   redis+sentinel://user:password@host:26379,host/service  the one Sentinels name
   redis+cluster://user:password@host:6379,host:6379       a Cluster
-with rediss for TLS; valkey and valkeys are the same. Others on this machine can
-read a command line: a password is better kept in the variable TOLLGATE_STORE.
-It is never printed.
+with rediss for TLS; valkey and valkeys are the same. A user and a password of
+the Sentinels themselves stand at the end: ?sentinel=user:password. Others on
+this machine can read a command line: passwords are better kept in the variable
+TOLLGATE_STORE. They are never printed.
 
 Looked at are: the way there, version, role, round trip, clock, scripts,
 eviction, memory, what is on disk, keys of a wrong type, and in a Cluster its

@@ -52,13 +52,8 @@ fn open(config: &StoreConfig) -> Result<RedisStore, Error> {
 
 /// Its address without what is secret about it.
 pub(super) fn shown(config: &StoreConfig) -> String {
-    let url = config.url.expose();
-    match url.split_once("://") {
-        Some((scheme, rest)) => {
-            let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
-            let place = place.split_once('?').map_or(place, |(place, _)| place);
-            format!("{scheme}://{place}")
-        }
-        None => "(hidden)".to_owned(),
+    match config.url.expose() {
+        url if url.contains("://") => RedisStore::redacted(url),
+        _ => "(hidden)".to_owned(),
     }
 }

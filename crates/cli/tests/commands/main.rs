@@ -11,6 +11,7 @@
 mod check;
 mod completions;
 mod doctor;
+mod doctor_access;
 mod lab;
 mod man;
 #[path = "../../../store/tests/support/process.rs"]

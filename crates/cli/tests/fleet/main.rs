@@ -8,6 +8,7 @@
     reason = "a test that cannot go on has failed, and says where"
 )]
 
+mod access;
 mod batches;
 mod change;
 #[path = "../serve/resp/client.rs"]

@@ -6,7 +6,9 @@
 //!   redis+cluster://user:password@host:6379,host:6379
 //! ```
 //!
-//! `rediss` in place of `redis` is the same through TLS, `valkey` and `valkeys` are the same again.
+//! `rediss` in place of `redis` is the same through TLS, `valkey` and `valkeys` are the same again. Who
+//! stands before the hosts is the user of the servers that keep books. That of Sentinels stands behind
+//! everything: `?sentinel=user:password`.
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _};
 
@@ -31,6 +33,8 @@ impl Address {
             "rediss" | "valkeys" => "rediss",
             _ => return Err(wrong("it begins with none of redis, rediss, valkey, valkeys")),
         };
+        let (rest, behind) =
+            rest.split_once('?').map_or((rest, None), |(rest, it)| (rest, Some(it)));
         let (user, rest) = rest.rsplit_once('@').map_or(("", rest), |(user, rest)| (user, rest));
         let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
         let server = |host: &str, user: &str, db: &str| {
@@ -48,6 +52,10 @@ impl Address {
             if !db.is_empty() && db.parse::<u16>().is_err() {
                 return Err(wrong(&format!("`{db}` is no number of a database")));
             }
+            // Whatever follows one of these would not be taken for a part of the password.
+            if user.contains(['/', '?', '#']) {
+                return Err(wrong(ESCAPES));
+            }
             let at = if user.is_empty() { "" } else { "@" };
             let parsed = format!("{plain}://{user}{at}{host}/{db}").into_connection_info();
             parsed.map_err(|error| wrong(&error.to_string()))
@@ -57,6 +65,9 @@ impl Address {
             servers.collect::<Result<Vec<_>, _>>()
         };
         match kind {
+            "" | "cluster" if behind.is_some() => {
+                Err(wrong(&format!("what stands behind a `?` is for Sentinels alone; {ESCAPES}")))
+            }
             "" => Ok(Self::Server(server(hosts, user, path)?)),
             "cluster" if path.is_empty() => Ok(Self::Cluster { seeds: each(user)? }),
             "cluster" => Err(wrong("a Cluster has no databases: nothing follows its hosts")),
@@ -65,12 +76,26 @@ impl Address {
                 if service.is_empty() {
                     return Err(wrong("the name of the service follows the hosts: `/mymaster`"));
                 }
+                // First: if a password has a `?` in it, nothing before that is what it seems to be.
+                let own = behind.map_or(Ok(""), user_of_sentinels).map_err(wrong)?;
                 // The address of the primary is put in when it is known.
                 let primary = server("primary:6379", user, db)?;
-                Ok(Self::Sentinel { sentinels: each("")?, service: service.into(), primary })
+                Ok(Self::Sentinel { sentinels: each(own)?, service: service.into(), primary })
             }
             _ => Err(wrong("after the `+` stands `sentinel` or `cluster`")),
         }
+    }
+}
+
+/// The user and the password of Sentinels, in what stands behind an address. They are written as those
+/// before the hosts are, so they are read by the same rules.
+fn user_of_sentinels(behind: &str) -> Result<&str, &'static str> {
+    let user = behind.strip_prefix("sentinel=").unwrap_or_default();
+    match user.split_once(':') {
+        // Without a colon a password would be taken for a user.
+        Some((_, password)) if !password.is_empty() => Ok(user),
+        _ => Err("behind a `?` stands who asks the Sentinels: `sentinel=user:password`, or \
+                  `sentinel=:password`"),
     }
 }
 
@@ -96,14 +121,30 @@ pub(super) fn host(info: &ConnectionInfo) -> &str {
     }
 }
 
-/// Passwords are for nobody to read.
-fn redacted(url: &str) -> String {
-    let Some((before, rest)) = url.rsplit_once('@') else { return url.into() };
-    match before.split_once("://") {
-        Some((scheme, _)) => format!("{scheme}://***@{rest}"),
-        None => format!("***@{rest}"),
-    }
+/// Passwords are for nobody to read: neither what stands before the hosts nor what stands behind
+/// everything.
+pub(super) fn redacted(url: &str) -> String {
+    let (front, behind) = match url.split_once('?') {
+        Some((front, behind)) => (front, Some(behind)),
+        None => (url, None),
+    };
+    // Nobody can tell where the hosts are if a password may have a `?` in it.
+    let is_unclear = behind.is_some_and(|behind| behind.contains('@'));
+    let (scheme, rest) = match front.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), front),
+    };
+    let shown = match rest.rsplit_once('@') {
+        _ if is_unclear => "***".to_owned(),
+        Some((_, hosts)) => format!("***@{hosts}"),
+        None => rest.to_owned(),
+    };
+    let end = if behind.is_some() && !is_unclear { "?***" } else { "" };
+    format!("{scheme}{shown}{end}")
 }
+
+const ESCAPES: &str =
+    "in a user or a password, write `%2F` for a `/`, `%3F` for a `?` and `%23` for a `#`";
 
 #[cfg(test)]
 mod tests {
@@ -117,6 +158,12 @@ mod tests {
             ("redis://u:p@q@h", "redis://***@h"),
             ("p://q:r@h", "p://***@h"),
             ("redis://h:1", "redis://h:1"),
+            ("redis+sentinel://h:1/s?sentinel=u:p", "redis+sentinel://h:1/s?***"),
+            ("redis+sentinel://u:p@h/s?sentinel=:p", "redis+sentinel://***@h/s?***"),
+            ("redis+sentinel://u:p@h/s?sentinel=:p@q", "redis+sentinel://***"),
+            ("redis://u:p?q@h", "redis://***"),
+            ("redis://u:p@q?r@h", "redis://***"),
+            ("u:p@h?q", "***@h?***"),
         ] {
             assert_eq!(redacted(url), told);
         }
@@ -144,6 +191,27 @@ mod tests {
     }
 
     #[test]
+    fn sentinels_have_a_user_of_their_own() {
+        for (behind, user, password) in [
+            ("u:p", Some("u"), "p"),
+            (":p", None, "p"),
+            (":p%40%2F%3F", None, "p@/?"),
+            ("u:p@q:r=&s", Some("u"), "p@q:r=&s"),
+        ] {
+            let url = format!("rediss+sentinel://a:b@h:1,i/main?sentinel={behind}");
+            let Ok(Address::Sentinel { sentinels, primary, .. }) = Address::parse(&url) else {
+                panic!("{url}")
+            };
+            for one in &sentinels {
+                let said = one.redis_settings();
+                assert_eq!((said.username(), said.password()), (user, Some(password)), "{url}");
+            }
+            let said = primary.redis_settings();
+            assert_eq!((said.username(), said.password()), (Some("a"), Some("b")), "{url}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_with_an_address_is_said_in_our_own_words() {
         for (url, reason) in [
             ("redis://", "it names no host"),
@@ -152,6 +220,15 @@ mod tests {
             ("redis://h:99999", "`99999` is no port: they go from 1 to 65535"),
             ("redis://[::1]:x", "`x` is no port: they go from 1 to 65535"),
             ("redis://h/main", "`main` is no number of a database"),
+            ("redis://u:1/p@h", "write `%2F` for a `/`"),
+            ("redis://u:1?p@h", "`%3F` for a `?`"),
+            ("redis+cluster://h?sentinel=:p", "is for Sentinels alone"),
+            ("redis+sentinel://h/main?", "`sentinel=user:password`"),
+            ("redis+sentinel://h/main?sentinel=", "`sentinel=user:password`"),
+            ("redis+sentinel://h/main?sentinel=p", "`sentinel=:password`"),
+            ("redis+sentinel://h/main?sentinel=u:", "`sentinel=:password`"),
+            ("redis+sentinel://h/main?password=p", "`sentinel=user:password`"),
+            ("redis+sentinel://h/main?sentinel=:a/b", "write `%2F` for a `/`"),
         ] {
             let said = Address::parse(url).expect_err(url).to_string();
             assert!(said.contains(reason), "{url}: {said}");
@@ -169,6 +246,14 @@ mod tests {
             "redis+sentinel://:secret@h:1",
             "redis+cluster://:secret@h:1/2",
             "redis://:secret@h:99999",
+            "redis://:secret?x@h",
+            "redis://:x?secret@h",
+            "redis://:secret/x@h",
+            "redis+cluster://h?sentinel=:secret",
+            "redis+sentinel://h/main?sentinel=secret",
+            "redis+sentinel://h/main?sentinel=:x@secret/y",
+            "redis+sentinel://h/main/x?sentinel=:secret",
+            "redis+sentinel://:1/x/secret?y@h/main",
         ] {
             let error = Address::parse(url).unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");

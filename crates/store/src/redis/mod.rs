@@ -155,7 +155,9 @@ impl RedisStore {
     /// | `redis+sentinel://user:password@host:26379,host:26379/service/0` | the one that Sentinels name |
     /// | `redis+cluster://user:password@host:6379,host:6379` | a Cluster, by some of its servers |
     ///
-    /// `rediss` is the same through TLS; `valkey` and `valkeys` are other words for both.
+    /// `rediss` is the same through TLS; `valkey` and `valkeys` are other words for both. Sentinels that
+    /// want a user or a password of their own have them behind everything:
+    /// `?sentinel=user:password`, or `?sentinel=:password`.
     ///
     /// ```no_run
     /// # use std::sync::Arc;
@@ -177,6 +179,17 @@ impl RedisStore {
         // It ends when the last clone of the sender is gone.
         runtime.spawn(Driver::new(route, Arc::clone(&shared)).run(receiver));
         Ok(Self { messages, shared, under_way: Arc::default(), config })
+    }
+
+    /// An address as it may be shown to anybody: without users and passwords.
+    ///
+    /// ```
+    /// use tollgate_store::RedisStore;
+    /// let url = "redis+sentinel://:secret@host/main?sentinel=:another";
+    /// assert_eq!(RedisStore::redacted(url), "redis+sentinel://***@host/main?***");
+    /// ```
+    pub fn redacted(url: &str) -> String {
+        address::redacted(url)
     }
 
     /// Hands a question to the driver, unless it can be answered without.

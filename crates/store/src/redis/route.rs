@@ -106,24 +106,49 @@ impl Route {
         service: &str,
     ) -> Result<(String, u16), StoreError> {
         let mut reasons = Vec::new();
+        let mut wants_user = false;
         for info in sentinels {
-            let mut ask = redis::pipe();
-            ask.cmd("SENTINEL").arg("get-master-addr-by-name").arg(service);
-            let replies = match Link::to_anybody(info.clone(), &self.config).await {
-                Ok(link) => link.send(&ask, 1).await,
-                Err(error) => Err(error),
+            let error = match self.named_by(info, service).await {
+                Ok(found) => return Ok(found),
+                Err(error) => error,
             };
-            match replies.map(|mut replies| replies.pop()) {
-                Ok(Some(Value::Array(parts))) if parts.len() == 2 => {
-                    if let Ok(port) = text(&parts[1]).parse() {
-                        return Ok((text(&parts[0]), port));
-                    }
-                }
-                Ok(other) => reasons.push(format!("{} says {other:?}", info.addr())),
-                Err(error) => reasons.push(error.to_string()),
-            }
+            reasons.push(match &error {
+                StoreError::Credentials { reason }
+                | StoreError::NotAllowed { reason }
+                | StoreError::Refused { reason } => format!("{} says {reason}", info.addr()),
+                error => error.to_string(),
+            });
+            wants_user |=
+                matches!(error, StoreError::Credentials { .. } | StoreError::NotAllowed { .. });
         }
-        Err(StoreError::NoPrimary { service: service.into(), reason: reasons.join("; ") })
+        // Whoever may not be asked could know; what can be done about it comes first.
+        let reason = reasons.join("; ");
+        match wants_user {
+            true => Err(StoreError::SentinelCredentials { reason }),
+            false => Err(StoreError::NoPrimary { service: service.into(), reason }),
+        }
+    }
+
+    /// The primary that a Sentinel names.
+    async fn named_by(
+        &self,
+        sentinel: &ConnectionInfo,
+        service: &str,
+    ) -> Result<(String, u16), StoreError> {
+        let mut ask = redis::pipe();
+        ask.cmd("SENTINEL").arg("get-master-addr-by-name").arg(service);
+        let link = Link::to_anybody(sentinel.clone(), &self.config).await?;
+        let said = link.send(&ask, 1).await?.pop();
+        let reason = match &said {
+            Some(Value::ServerError(error)) => return Err(failure::of_reply(error, "")),
+            Some(Value::Array(parts)) if parts.len() == 2 => match text(&parts[1]).parse() {
+                Ok(port) => return Ok((text(&parts[0]), port)),
+                Err(_) => format!("{parts:?}"),
+            },
+            Some(Value::Nil) => "that it knows none of that name".into(),
+            said => format!("{said:?}"),
+        };
+        Err(StoreError::Refused { reason })
     }
 }
 

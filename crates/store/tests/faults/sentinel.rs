@@ -2,7 +2,7 @@
 
 use tollgate_store::StoreError;
 
-use crate::process::{Redis, Sentinel, cli, until};
+use crate::process::{Redis, Sentinel, cli, free_port, until};
 use crate::view::{View, pause};
 
 #[tokio::test]
@@ -40,4 +40,52 @@ async fn the_successor_of_a_primary_is_found_and_grants_no_burst() {
         pause().await;
     }
     assert!(is_over, "nobody took over");
+}
+
+#[tokio::test]
+async fn sentinels_are_asked_by_a_user_of_their_own() {
+    const ALLOWED: &str = "+sentinel|get-master-addr-by-name";
+    let primary = Redis::start(&["--requirepass", "pr1mary"]);
+    let port = free_port();
+    let users = format!(
+        "port {port}\nsentinel auth-pass main pr1mary\nrequirepass s3ntinel\n\
+         user asker on >w0rd {ALLOWED}\nuser other on >w0rd +ping\n"
+    );
+    let sentinel = Sentinel::with(&primary, port, &users);
+    let view = |behind: &str| {
+        let hosts = format!("127.0.0.1:1,127.0.0.1:{}", sentinel.port);
+        View::of(&format!("redis+sentinel://:pr1mary@{hosts}/main{behind}"))
+    };
+    for (behind, why) in [
+        ("", "NOAUTH"),
+        ("?sentinel=:pr1mary", "Password authentication failed"),
+        ("?sentinel=asker:s3ntinel", "Password authentication failed"),
+        ("?sentinel=other:w0rd", "NOPERM"),
+    ] {
+        let view = view(behind);
+        let error = view.spend(&view.bucket("5/day"), "k").await.unwrap_err();
+        assert!(matches!(error, StoreError::SentinelCredentials { .. }), "{behind}: {error}");
+        let said = error.to_string();
+        let server = format!("127.0.0.1:{port} says {why}");
+        assert!(said.contains(&server) && said.contains(ALLOWED), "{behind}: {error}");
+        assert!(!["pr1mary", "s3ntinel", "w0rd"].iter().any(|it| said.contains(it)), "{said}");
+    }
+    for behind in ["?sentinel=:s3ntinel", "?sentinel=default:s3ntinel", "?sentinel=asker:w0rd"] {
+        let view = view(behind);
+        assert_eq!(view.spend(&view.bucket("5/day"), "k").await, Ok(true), "{behind}");
+    }
+    // The primary's is looked at as before.
+    let wrong = View::of(&format!("redis+sentinel://127.0.0.1:{port}/main?sentinel=asker:w0rd"));
+    let error = wrong.spend(&wrong.bucket("5/day"), "k").await.unwrap_err();
+    assert!(matches!(error, StoreError::Credentials { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_password_that_sentinels_do_not_want_is_said_to_be_theirs() {
+    let primary = Redis::start(&[]);
+    let sentinel = Sentinel::of(&primary);
+    let view =
+        View::of(&format!("redis+sentinel://127.0.0.1:{}/main?sentinel=:w0rd", sentinel.port));
+    let error = view.spend(&view.bucket("5/day"), "k").await.unwrap_err();
+    assert!(matches!(error, StoreError::SentinelCredentials { .. }), "{error}");
 }
