@@ -98,6 +98,34 @@ pub enum StoreError {
         /// What they said.
         reason: String,
     },
+    /// It speaks to nobody who shows no certificate. Nothing was done.
+    #[error(
+        "the store at {address} lets in nobody without a certificate ({reason}); name that of this \
+         node, and its key"
+    )]
+    NoCertificate {
+        /// Where.
+        address: String,
+        /// What it said.
+        reason: String,
+    },
+    /// It does not take the certificate of this node. Nothing was done.
+    #[error(
+        "the store at {address} does not take this node's certificate: {reason}; name one that has \
+         not ended, signed by one of its `tls-ca-cert-file`"
+    )]
+    BadCertificate {
+        /// Where.
+        address: String,
+        /// What it said.
+        reason: String,
+    },
+    /// Certificates were given for an address that has no use for them.
+    #[error("certificates are for TLS, which is not spoken at `{url}`; begin it with `rediss`")]
+    NoTls {
+        /// What was given, without its password.
+        url: String,
+    },
     /// The user may not do what has to be done. Nothing was done.
     #[error(
         "the store's user may not do this: {reason}; it needs `~tg:* +@hash +@list +@string +exists \

@@ -37,6 +37,6 @@ pub use budget::Budget;
 pub use carry::{Before, Carrying};
 pub use error::StoreError;
 pub use memory::MemoryStore;
-pub use redis::{RedisConfig, RedisStore, RedisVisit};
+pub use redis::{IdentityError, RedisConfig, RedisIdentity, RedisStore, RedisVisit};
 pub use store::{Pulse, Store};
 pub use tollgate_core::lease::Grant;

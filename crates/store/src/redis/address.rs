@@ -13,6 +13,7 @@
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _};
 
 use crate::error::StoreError;
+use crate::redis::config::RedisConfig;
 
 #[derive(Clone, Debug)]
 pub(super) enum Address {
@@ -22,6 +23,15 @@ pub(super) enum Address {
 }
 
 impl Address {
+    /// An address that these settings fit.
+    pub(super) fn fitting(url: &str, config: &RedisConfig) -> Result<Self, StoreError> {
+        let address = Self::parse(url)?;
+        match config.is_about_tls() && !address.speaks_tls() {
+            true => Err(StoreError::NoTls { url: redacted(url) }),
+            false => Ok(address),
+        }
+    }
+
     pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
         let wrong =
             |reason: &str| StoreError::Address { url: redacted(url), reason: reason.into() };
@@ -84,6 +94,14 @@ impl Address {
             }
             _ => Err(wrong("after the `+` stands `sentinel` or `cluster`")),
         }
+    }
+
+    fn speaks_tls(&self) -> bool {
+        let info = match self {
+            Self::Server(info) | Self::Sentinel { primary: info, .. } => Some(info),
+            Self::Cluster { seeds } => seeds.first(),
+        };
+        info.is_some_and(|info| matches!(info.addr(), ConnectionAddr::TcpTls { .. }))
     }
 }
 
@@ -208,6 +226,19 @@ mod tests {
             }
             let said = primary.redis_settings();
             assert_eq!((said.username(), said.password()), (Some("a"), Some("b")), "{url}");
+        }
+    }
+
+    #[test]
+    fn certificates_are_for_addresses_with_tls() {
+        let root_certificate = Some(Vec::new());
+        let config = RedisConfig { root_certificate, ..RedisConfig::default() };
+        for kind in ["://h", "+sentinel://h/main", "+cluster://h,i"] {
+            assert!(Address::fitting(&format!("rediss{kind}"), &config).is_ok(), "{kind}");
+            let plain = format!("redis{kind}");
+            let refused = Address::fitting(&plain, &config).unwrap_err();
+            assert_eq!(refused, StoreError::NoTls { url: plain.clone() });
+            assert!(Address::fitting(&plain, &RedisConfig::default()).is_ok(), "{kind}");
         }
     }
 

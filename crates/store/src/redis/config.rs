@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::redis::identity::RedisIdentity;
+
 /// What can be set about a [`RedisStore`](crate::RedisStore).
 ///
 /// ```
@@ -23,6 +25,16 @@ pub struct RedisConfig {
     /// The certificate of who signed that of the server, in PEM, for addresses that begin with
     /// `rediss`. Without one, those that the machine trusts.
     pub root_certificate: Option<Vec<u8>>,
+    /// What is shown to servers that ask for a certificate, Sentinels included; also for addresses
+    /// that begin with `rediss` alone.
+    pub identity: Option<RedisIdentity>,
+}
+
+impl RedisConfig {
+    /// Whether it says something that only TLS has a use for.
+    pub(super) const fn is_about_tls(&self) -> bool {
+        self.root_certificate.is_some() || self.identity.is_some()
+    }
 }
 
 impl Default for RedisConfig {
@@ -32,6 +44,7 @@ impl Default for RedisConfig {
             connect_timeout: Duration::from_secs(1),
             most_waiting: 16_384,
             root_certificate: None,
+            identity: None,
         }
     }
 }

@@ -22,6 +22,40 @@ pub(super) fn of_client(error: &RedisError, address: &str, timeout: Duration) ->
     }
 }
 
+/// The same for a connection that did not come about. Servers turn a node away by a word about its
+/// certificate, and that depends on whether it has shown one.
+pub(super) fn of_connecting(
+    error: &RedisError,
+    address: &str,
+    timeout: Duration,
+    has_shown: bool,
+) -> StoreError {
+    let said = error.to_string();
+    let alert = said.split_once(ALERT).map(|(_, alert)| alert.trim());
+    let address = || address.to_owned();
+    match alert {
+        Some("CertificateRequired") if !has_shown => {
+            StoreError::NoCertificate { address: address(), reason: "CertificateRequired".into() }
+        }
+        // Before TLS 1.3 there is no word of its own for it.
+        Some("HandshakeFailure") if !has_shown => {
+            let reason = "HandshakeFailure, or else no cipher suits both".into();
+            StoreError::NoCertificate { address: address(), reason }
+        }
+        Some(alert) if has_shown && ABOUT_CERTIFICATES.contains(&alert) => {
+            let why = match alert {
+                "UnknownCA" => "it does not know who has signed it (UnknownCA)".into(),
+                "DecryptError" => "the signature on it is wrong (DecryptError)".into(),
+                "CertificateExpired" => "its time is over (CertificateExpired)".into(),
+                "CertificateRevoked" => "it was revoked (CertificateRevoked)".into(),
+                _ => alert.to_owned(),
+            };
+            StoreError::BadCertificate { address: address(), reason: why }
+        }
+        _ => of_client(error, &address(), timeout),
+    }
+}
+
 pub(super) fn of_reply(error: &ServerError, name: &str) -> StoreError {
     of_server(error.code(), error.details().unwrap_or_default(), name)
 }
@@ -55,3 +89,19 @@ fn of_server(code: &str, detail: &str, name: &str) -> StoreError {
         _ => StoreError::Refused { reason: reason() },
     }
 }
+
+/// What the client says before the word that a server has ended TLS with.
+const ALERT: &str = "received fatal alert: ";
+
+/// Words of a server about a certificate that it was shown.
+const ABOUT_CERTIFICATES: [&str; 9] = [
+    "CertificateRequired",
+    "BadCertificate",
+    "UnsupportedCertificate",
+    "CertificateRevoked",
+    "CertificateExpired",
+    "CertificateUnknown",
+    "UnknownCA",
+    "AccessDenied",
+    "DecryptError",
+];

@@ -13,6 +13,7 @@ use crate::error::StoreError;
 use crate::redis::answer::text;
 use crate::redis::config::RedisConfig;
 use crate::redis::failure;
+use crate::redis::identity::RedisIdentity;
 use crate::redis::script::Algorithm;
 
 /// A connection that many questions share. It ends with the process at its other end, so whatever is
@@ -64,14 +65,17 @@ impl Link {
     ) -> Result<Self, StoreError> {
         let address = info.addr().to_string();
         let patience = config.connect_timeout;
-        let unreachable = |error: redis::RedisError| failure::of_client(&error, &address, patience);
-        let client = match &config.root_certificate {
-            Some(root) => {
-                let certificates =
-                    TlsCertificates { client_tls: None, root_cert: Some(root.clone()) };
-                Client::build_with_tls(info, certificates)
+        let has_shown = config.identity.is_some();
+        let unreachable = |error: redis::RedisError| {
+            failure::of_connecting(&error, &address, patience, has_shown)
+        };
+        let client = match config.is_about_tls() {
+            true => {
+                let client_tls = config.identity.as_ref().map(RedisIdentity::pair);
+                let root_cert = config.root_certificate.clone();
+                Client::build_with_tls(info, TlsCertificates { client_tls, root_cert })
             }
-            None => Client::open(info),
+            false => Client::open(info),
         };
         let client = client.map_err(unreachable)?;
         let settings = AsyncConnectionConfig::new()

@@ -79,6 +79,7 @@ mod differential;
 mod driver;
 mod failure;
 mod form;
+mod identity;
 mod job;
 mod link;
 mod name;
@@ -93,6 +94,7 @@ mod visit;
 
 pub use config::RedisConfig;
 pub(crate) use form::Form;
+pub use identity::{IdentityError, RedisIdentity};
 pub use visit::RedisVisit;
 
 use std::sync::Arc;
@@ -169,7 +171,7 @@ impl RedisStore {
     /// # }
     /// ```
     pub fn open(url: &str, config: RedisConfig, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        let address = Address::parse(url)?;
+        let address = Address::fitting(url, &config)?;
         let is_cluster = matches!(address, Address::Cluster { .. });
         let shared = Arc::new(Shared::new(clock, is_cluster));
         let route = Route { address, config: config.clone() };

@@ -106,7 +106,7 @@ impl Route {
         service: &str,
     ) -> Result<(String, u16), StoreError> {
         let mut reasons = Vec::new();
-        let mut wants_user = false;
+        let (mut wants_user, mut certificate) = (false, None);
         for info in sentinels {
             let error = match self.named_by(info, service).await {
                 Ok(found) => return Ok(found),
@@ -118,14 +118,20 @@ impl Route {
                 | StoreError::Refused { reason } => format!("{} says {reason}", info.addr()),
                 error => error.to_string(),
             });
-            wants_user |=
-                matches!(error, StoreError::Credentials { .. } | StoreError::NotAllowed { .. });
+            match error {
+                StoreError::Credentials { .. } | StoreError::NotAllowed { .. } => wants_user = true,
+                StoreError::NoCertificate { .. } | StoreError::BadCertificate { .. } => {
+                    certificate = Some(error);
+                }
+                _ => {}
+            }
         }
         // Whoever may not be asked could know; what can be done about it comes first.
         let reason = reasons.join("; ");
-        match wants_user {
-            true => Err(StoreError::SentinelCredentials { reason }),
-            false => Err(StoreError::NoPrimary { service: service.into(), reason }),
+        match certificate {
+            Some(error) => Err(error),
+            None if wants_user => Err(StoreError::SentinelCredentials { reason }),
+            None => Err(StoreError::NoPrimary { service: service.into(), reason }),
         }
     }
 

@@ -33,7 +33,7 @@ impl RedisVisit {
     /// Connects to the server at an address, to the one that Sentinels name, or to the first of a
     /// Cluster that answers. Addresses are those of [`RedisStore::open`](crate::RedisStore::open).
     pub async fn open(url: &str, config: RedisConfig) -> Result<Self, StoreError> {
-        let route = Route { address: Address::parse(url)?, config };
+        let route = Route { address: Address::fitting(url, &config)?, config };
         let config = &route.config;
         let link = match &route.address {
             Address::Server(info) => Link::to_anybody(info.clone(), config).await?,
@@ -57,7 +57,8 @@ impl RedisVisit {
 
     /// Connects to another server of the same Cluster, by its host and port.
     pub async fn open_node(url: &str, config: RedisConfig, node: &str) -> Result<Self, StoreError> {
-        let Address::Cluster { seeds } = Address::parse(url)? else { return Err(no_host()) };
+        let address = Address::fitting(url, &config)?;
+        let Address::Cluster { seeds } = address else { return Err(no_host()) };
         let info = seeds.first().and_then(|seed| beside(seed, node)).ok_or_else(no_host)?;
         Ok(Self { link: Link::to_anybody(info, &config).await? })
     }

@@ -9,6 +9,8 @@
     reason = "a test that cannot go on has failed, and says where"
 )]
 
+#[path = "../support/authority.rs"]
+mod authority;
 mod cluster;
 mod fleet;
 mod memory;

@@ -222,7 +222,7 @@ pub(crate) fn free_port() -> u16 {
 
 /// The same for a server of a Cluster: those talk among themselves on one that is higher by ten thousand,
 /// which is not given to others either.
-fn cluster_port() -> u16 {
+pub(crate) fn cluster_port() -> u16 {
     until("two ports are free", || {
         Some(next_port()).filter(|port| is_free(*port) && is_free(port + 10_000))
     })
