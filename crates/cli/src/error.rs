@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use tollgate_doors::LoadError;
 use tollgate_rules::{ImportError, Report, RequestLineError, Source};
+use tollgate_store::StoreError;
 
 use crate::admin::AdminError;
 use crate::bench;
@@ -54,6 +55,9 @@ pub(crate) enum Error {
     /// A file that was to be written is there already, and stays as it is.
     #[error("{file} is there already")]
     Exists { file: String },
+    /// A file is of no use to speak TLS with a store; nobody was asked.
+    #[error("{file} {problem}")]
+    Certificate { file: String, problem: String, remedy: &'static str },
     /// Flags that do not go together; nothing was done.
     #[error("{message}")]
     Usage { message: &'static str, remedy: &'static str },
@@ -104,7 +108,7 @@ pub(crate) enum Error {
     Admin(#[from] AdminError),
     /// That is no store; nobody was asked.
     #[error("{0}")]
-    Store(#[from] tollgate_store::StoreError),
+    Store(#[from] StoreError),
     /// There are no figures.
     #[error(transparent)]
     Bench(#[from] bench::Error),
@@ -133,6 +137,7 @@ impl Error {
             Self::Read { .. } => "unreadable-file",
             Self::Write { .. } => "unwritable-file",
             Self::Exists { .. } => "file-exists",
+            Self::Certificate { .. } => "bad-certificate",
             Self::Usage { .. } => "bad-flags",
             Self::Import { error: ImportError::Namespace { .. }, .. } => "unknown-namespace",
             Self::Import { .. } => "no-limits",
@@ -163,6 +168,7 @@ impl Error {
             }
             Self::Import { file, error } => alone(Some(file), None, import_remedy(error)),
             Self::Exists { file } => alone(Some(file), None, "add `--force` to replace it"),
+            Self::Certificate { file, remedy, .. } => alone(Some(file), None, remedy),
             Self::Usage { remedy, .. } => alone(None, None, remedy),
             Self::Read { file, .. } => {
                 alone(Some(file), None, "name a file of text in UTF-8 that you may read")
@@ -180,7 +186,7 @@ impl Error {
             Self::Swap(_) => alone(None, None, "count fewer keys, or with fewer limits"),
             Self::System(_) => alone(None, None, "see what the system says"),
             Self::Admin(error) => alone(None, None, error.remedy()),
-            Self::Store(_) => alone(None, None, STORE_REMEDY),
+            Self::Store(error) => alone(None, None, store_remedy(error)),
             Self::Bench(_) => alone(None, None, "measure with other flags"),
             Self::Print(_) => alone(None, None, "see who reads the output"),
         }
@@ -238,8 +244,10 @@ impl Error {
                 format!("tollgate: {self}\nhelp: {}\n", error.remedy())
             }
             Self::Exists { .. } => format!("tollgate: {self}\nhelp: add `--force` to replace it\n"),
-            Self::Usage { remedy, .. } => format!("tollgate: {self}\nhelp: {remedy}\n"),
-            Self::Store(_) => format!("tollgate: {self}\nhelp: {STORE_REMEDY}\n"),
+            Self::Usage { remedy, .. } | Self::Certificate { remedy, .. } => {
+                format!("tollgate: {self}\nhelp: {remedy}\n")
+            }
+            Self::Store(error) => format!("tollgate: {self}\nhelp: {}\n", store_remedy(error)),
             Self::Request { line, error } => {
                 let before = line.get(..error.at()).map_or(0, |before| before.chars().count());
                 let (blank, remedy) = (" ".repeat(before), error.remedy());
@@ -257,5 +265,11 @@ const fn import_remedy(error: &ImportError) -> &'static str {
     }
 }
 
-const STORE_REMEDY: &str =
-    "write redis://user:password@host:6379, or see `tollgate doctor --help` for other ways";
+const fn store_remedy(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::NoTls { .. } => "write rediss:// in place of redis://, or name no certificates",
+        _ => {
+            "write redis://user:password@host:6379, or see `tollgate doctor --help` for other ways"
+        }
+    }
+}

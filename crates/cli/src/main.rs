@@ -5,6 +5,7 @@
 mod admin;
 mod answer;
 mod bench;
+mod certificates;
 mod check;
 mod completions;
 mod doctor;

@@ -5,7 +5,7 @@
 
 mod store;
 
-pub use store::StoreConfig;
+pub use store::{StoreConfig, StoreIdentity};
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -559,8 +559,9 @@ mod tests {
         let all = file.replace("# rules", "rules").replace("# threads", "threads");
         let all = all.replace("# token", "token").replace("# password", "password");
         let tls = ["[tls]", "certificate", "key =", "client_ca", "clients", "doors"];
-        let store = ["[store]", "url", "ca =", "timeout", "round_trip", "share", "keys ="];
-        let all = store.iter().fold(all, |all, name| all.replacen(&format!("# {name}"), name, 1));
+        let store = ["[store]", "url", "ca =", "cert =", "key = \"node", "timeout", "round_trip"];
+        let store = store.iter().chain(&["share", "keys ="]);
+        let all = store.fold(all, |all, name| all.replacen(&format!("# {name}"), name, 1));
         let all = tls.iter().fold(all, |all, name| all.replacen(&format!("# {name}"), name, 1));
         let raw: toml::Table = all.parse().unwrap();
         let names = |table: &toml::Table| table.keys().cloned().collect::<Vec<_>>();

@@ -51,7 +51,8 @@ mod worker;
 
 pub use address::{Address, AddressError};
 pub use config::{
-    Config, ConfigError, DrainTimes, Log, LogFormat, ResetStyle, Respond, StoreConfig, listen,
+    Config, ConfigError, DrainTimes, Log, LogFormat, ResetStyle, Respond, StoreConfig,
+    StoreIdentity, listen,
 };
 pub use connection::Limits;
 pub use given::Given;

@@ -15,7 +15,6 @@ mod script;
 mod server;
 mod timing;
 
-use std::fs;
 use std::time::Duration;
 
 use tollgate_store::{RedisConfig, RedisVisit, StoreError};
@@ -23,6 +22,7 @@ use tollgate_store::{RedisConfig, RedisVisit, StoreError};
 use self::cluster::Cluster;
 use self::diagnosis::{Diagnosis, Grade};
 use self::info::Info;
+use crate::certificates;
 use crate::environment;
 use crate::error::{Ending, Error};
 use crate::flags::Doctor;
@@ -35,17 +35,16 @@ pub(crate) fn run(flags: &Doctor) -> Result<Ending, Error> {
     if !url.contains("://") {
         return Err(Error::Usage { message: NO_SCHEME, remedy: NAME_ONE });
     }
-    let root_certificate = match &flags.ca {
-        Some(file) => {
-            let failed = |error| Error::Read { file: file.display().to_string(), error };
-            Some(fs::read(file).map_err(failed)?)
-        }
-        None => None,
+    let root_certificate = flags.ca.as_deref().map(certificates::authority).transpose()?;
+    let identity = match (&flags.cert, &flags.key) {
+        (Some(cert), Some(key)) => Some(certificates::identity(cert, key)?),
+        _ => None,
     };
     let config = RedisConfig {
         timeout: PATIENCE,
         connect_timeout: PATIENCE,
         root_certificate,
+        identity,
         ..RedisConfig::default()
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -59,7 +58,9 @@ pub(crate) fn run(flags: &Doctor) -> Result<Ending, Error> {
 async fn examine(url: &str, config: &RedisConfig) -> Result<Vec<Diagnosis>, Error> {
     let visit = match RedisVisit::open(url, config.clone()).await {
         Ok(visit) => visit,
-        Err(error @ StoreError::Address { .. }) => return Err(error.into()),
+        Err(error @ (StoreError::Address { .. } | StoreError::NoTls { .. })) => {
+            return Err(error.into());
+        }
         Err(error) => return Ok(vec![reach::failed(&error, speaks_tls(url)).await]),
     };
     if !is_cluster(url) {

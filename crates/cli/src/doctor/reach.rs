@@ -54,6 +54,19 @@ pub(super) async fn failed(error: &StoreError, is_tls: bool) -> Diagnosis {
              user:password, without a user ?sentinel=:password; what is before the hosts is the \
              primary's. The user has to have +sentinel|get-master-addr-by-name",
         ),
+        StoreError::NoCertificate { address, reason } => Diagnosis::problem(
+            CODE,
+            format!("it lets in nobody without a certificate, and was shown none ({reason})"),
+            "name that of this node: `--cert FILE --key FILE`; `tollgate serve` takes both as \
+             `--store-cert` and `--store-key`",
+        )
+        .at(address),
+        StoreError::BadCertificate { address, reason } => Diagnosis::problem(
+            CODE,
+            format!("it does not take the certificate that it was shown: {reason}"),
+            "show one that has not ended, and is signed by one in the server's `tls-ca-cert-file`",
+        )
+        .at(address),
         StoreError::NotAllowed { reason } => Diagnosis::problem(
             CODE,
             format!("this user may not even ask what the store asks first ({reason})"),

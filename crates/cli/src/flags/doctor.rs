@@ -14,8 +14,16 @@ pub(crate) struct Doctor {
     pub(crate) store: Option<String>,
 
     /// Who signs the certificate of a store that speaks TLS [default: whom this machine trusts]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "store-ca", value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
+
+    /// The certificate to show to a store that asks for one
+    #[arg(long, alias = "store-cert", value_name = "FILE", requires = "key")]
+    pub(crate) cert: Option<PathBuf>,
+
+    /// The key of that certificate
+    #[arg(long, alias = "store-key", value_name = "FILE", requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
 
     /// For whom to print what was found
     #[arg(long, value_enum, default_value_t = Output::Text)]

@@ -69,6 +69,14 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     pub(crate) store_ca: Option<PathBuf>,
 
+    /// The certificate to show to a store that asks for one
+    #[arg(long, value_name = "FILE", requires = "store_key")]
+    pub(crate) store_cert: Option<PathBuf>,
+
+    /// The key of that certificate
+    #[arg(long, value_name = "FILE", requires = "store_cert")]
+    pub(crate) store_key: Option<PathBuf>,
+
     /// How many keys are live at once: `100k`, `10M` [default: 1M]
     #[arg(long, value_parser = super::count)]
     pub(crate) keys: Option<u64>,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use tollgate_doors::{Address, Config, ConfigError, Secret, StoreConfig, TlsFiles};
+use tollgate_doors::{Address, Config, ConfigError, Secret, StoreConfig, StoreIdentity, TlsFiles};
 
 use crate::doctor::{NAME_ONE, NO_SCHEME, STORE};
 use crate::environment;
@@ -23,8 +23,8 @@ pub(super) fn resolve(flags: &Serve) -> Result<Config, Error> {
         // Names in a file are meant from where it is.
         if let Some(folder) = flags.config.as_ref().and_then(|file| file.parent()) {
             let files = config.tls.as_mut().map(TlsFiles::all).into_iter().flatten();
-            let ca = config.store.as_mut().and_then(|store| store.ca.as_mut());
-            for file in config.rules.iter_mut().chain(files).chain(ca) {
+            let store = config.store.as_mut().map(StoreConfig::files).into_iter().flatten();
+            for file in config.rules.iter_mut().chain(files).chain(store) {
                 *file = folder.join(&*file);
             }
         }
@@ -59,9 +59,7 @@ fn apply(flags: &Serve, config: &mut Config) -> Result<(), Error> {
             None => config.store = Some(StoreConfig::at(url)),
         }
     }
-    if let (Some(ca), Some(store)) = (&flags.store_ca, &mut config.store) {
-        store.ca = Some(ca.clone());
-    }
+    certify(flags, config.store.as_mut())?;
     if let Some(keys) = flags.keys {
         // A flag is at most 100 million, and a file at most 10^9: both fit.
         config.keys = keys as usize;
@@ -76,6 +74,21 @@ fn apply(flags: &Serve, config: &mut Config) -> Result<(), Error> {
     }
     if let Some(file) = &flags.resp_password_file {
         config.resp_password = Some(secret(file)?);
+    }
+    Ok(())
+}
+
+/// Names the certificates for TLS with the store.
+fn certify(flags: &Serve, store: Option<&mut StoreConfig>) -> Result<(), Error> {
+    let Some(store) = store else {
+        return match flags.store_ca.is_some() || flags.store_cert.is_some() {
+            true => Err(Error::Usage { message: NO_STORE, remedy: NAME_ONE }),
+            false => Ok(()),
+        };
+    };
+    store.ca = flags.store_ca.clone().or_else(|| store.ca.take());
+    if let (Some(cert), Some(key)) = (&flags.store_cert, &flags.store_key) {
+        store.identity = Some(StoreIdentity { cert: cert.clone(), key: key.clone() });
     }
     Ok(())
 }
@@ -100,3 +113,5 @@ fn read(file: &Path) -> Result<String, Error> {
     fs::read_to_string(file)
         .map_err(|error| Error::Read { file: file.display().to_string(), error })
 }
+
+const NO_STORE: &str = "certificates for a store are named, and no store is";

@@ -1,12 +1,12 @@
 //! Limits that are shared through a store.
 
-use std::fs;
 use std::sync::Arc;
 
 use tollgate::SystemClock;
 use tollgate_doors::{Config, Given, Service, StoreConfig};
 use tollgate_store::{RedisConfig, RedisStore, Store as _, StoreError};
 
+use crate::certificates;
 use crate::error::Error;
 
 /// What decides by these rules: alone, or with others through the store that is set.
@@ -36,17 +36,14 @@ async fn greeted(store: &RedisStore) -> Result<(), StoreError> {
 const TRIES: usize = 3;
 
 fn open(config: &StoreConfig) -> Result<RedisStore, Error> {
-    let root_certificate = match &config.ca {
-        Some(file) => {
-            let failed = |error| Error::Read { file: file.display().to_string(), error };
-            Some(fs::read(file).map_err(failed)?)
-        }
-        None => None,
-    };
+    let root_certificate = config.ca.as_deref().map(certificates::authority).transpose()?;
+    let identity = config.identity.as_ref();
+    let identity = identity.map(|files| certificates::identity(&files.cert, &files.key));
+    let identity = identity.transpose()?;
     // A little less than whoever asks waits for: then what some servers of a Cluster have answered is
     // known when another one is silent.
     let timeout = config.timeout * 9 / 10;
-    let redis = RedisConfig { timeout, root_certificate, ..RedisConfig::default() };
+    let redis = RedisConfig { timeout, root_certificate, identity, ..RedisConfig::default() };
     Ok(RedisStore::open(config.url.expose(), redis, Arc::new(SystemClock::new()))?)
 }
 

@@ -8,6 +8,8 @@
     reason = "a test that cannot go on has failed, and says where"
 )]
 
+#[path = "../../../store/tests/support/authority.rs"]
+mod authority;
 mod check;
 mod completions;
 mod doctor;

@@ -1,9 +1,10 @@
-//! Stores that want to know who asks.
+//! Stores that want to know who asks: by a certificate, or by a password of Sentinels.
 
 use std::fs;
 
 use tempfile::NamedTempFile;
 
+use crate::authority::Authority;
 use crate::redis::{Redis, Sentinel, free_port};
 use crate::{Fleet, check};
 
@@ -12,10 +13,45 @@ const RULES: &str = "rules:
 
 const ALICE: &str = r#"{"path":"/","user":"alice"}"#;
 
+/// A server that lets in nobody whom this authority does not know, and the settings of nodes that it
+/// does: in the same folder as the files that they name.
+fn start(authority: &Authority) -> (Redis, String) {
+    let port = free_port();
+    let options = authority.options(port);
+    let redis = Redis::start_on(port, &options.iter().map(String::as_str).collect::<Vec<_>>());
+    let settings = format!(
+        "[store]\nurl = 'rediss://localhost:{port}'\ntimeout = '10s'\n\
+         ca = 'ca.pem'\ncert = 'node.pem'\nkey = 'node.key'\n"
+    );
+    authority.write("tollgate.toml", &settings);
+    (redis, authority.path("tollgate.toml"))
+}
+
 /// How many of so many requests pass, at one node after the other.
 fn passed(fleet: &Fleet, count: usize) -> usize {
     let addresses = fleet.addresses("http");
     (0..count).filter(|at| check(addresses[at % addresses.len()], ALICE) == 200).count()
+}
+
+#[test]
+fn nodes_share_limits_through_a_store_that_asks_for_their_certificate() {
+    let authority = Authority::new();
+    authority.sign("node");
+    let (_redis, settings) = start(&authority);
+    let fleet = Fleet::with(2, RULES, &["--config", &settings, "--threads", "1"]);
+    assert_eq!(passed(&fleet, 20), 10);
+}
+
+#[test]
+fn flags_override_the_certificate_of_the_settings() {
+    let authority = Authority::new();
+    authority.sign_until("node", 2020);
+    authority.sign("flag");
+    let (_redis, settings) = start(&authority);
+    let (cert, key) = (authority.path("flag.pem"), authority.path("flag.key"));
+    let flags = ["--config", &settings, "--store-cert", &cert, "--store-key", &key];
+    let fleet = Fleet::with(1, RULES, &flags);
+    assert_eq!(passed(&fleet, 20), 10);
 }
 
 #[test]

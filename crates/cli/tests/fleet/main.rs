@@ -9,6 +9,8 @@
 )]
 
 mod access;
+#[path = "../../../store/tests/support/authority.rs"]
+mod authority;
 mod batches;
 mod change;
 #[path = "../serve/resp/client.rs"]
