@@ -63,4 +63,4 @@ pub use secret::Secret;
 pub use server::{Doors, StartError, Started};
 pub use service::{Service, SwapError};
 pub use tls::{TlsError, TlsFiles};
-pub use watch::{LoadError, Watched};
+pub use watch::{LoadError, Stamps, Watched};

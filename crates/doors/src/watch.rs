@@ -17,12 +17,19 @@ pub struct Watched {
 }
 
 /// Files as they were at one time.
+///
+/// ```
+/// use tollgate_doors::Stamps;
+/// let file = std::env::temp_dir().join("tollgate-no-such-file");
+/// let stamps: Stamps = [file].into_iter().collect();
+/// assert!(!stamps.have_changed(), "it is not there, as before");
+/// ```
 #[derive(Debug, Default)]
-pub(crate) struct Stamps(Vec<(PathBuf, Option<Stamp>)>);
+pub struct Stamps(Vec<(PathBuf, Option<Stamp>)>);
 
 impl Stamps {
     /// Whether one of them is another one now.
-    pub(crate) fn have_changed(&self) -> bool {
+    pub fn have_changed(&self) -> bool {
         self.0.iter().any(|(path, known)| stamp(path) != *known)
     }
 }

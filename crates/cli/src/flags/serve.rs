@@ -69,7 +69,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     pub(crate) store_ca: Option<PathBuf>,
 
-    /// The certificate to show to a store that asks for one
+    /// The certificate to show to a store that asks for one, read again when it changes
     #[arg(long, value_name = "FILE", requires = "store_key")]
     pub(crate) store_cert: Option<PathBuf>,
 

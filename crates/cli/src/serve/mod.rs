@@ -2,6 +2,7 @@
 
 mod banner;
 mod example;
+mod identity;
 mod logging;
 mod notify;
 mod open_files;
@@ -24,6 +25,7 @@ use crate::error::{Ending, Error};
 use crate::files;
 use crate::flags::{Init, Serve};
 use crate::print;
+use crate::serve::identity::Shown;
 use crate::serve::notify::Notifier;
 use crate::serve::otel::Telemetry;
 use crate::serve::reload::Reload;
@@ -41,7 +43,8 @@ pub(crate) fn run(flags: &Serve) -> Result<Ending, Error> {
     let telemetry = Telemetry::new()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(Error::System)?.block_on(async {
-        let mut service = store::serving(rules, &config).await?.logging(&config.log, level);
+        let (service, mut shown) = store::serving(rules, &config).await?;
+        let mut service = service.logging(&config.log, level);
         if let Some(telemetry) = &telemetry {
             service = telemetry.observe(service);
         }
@@ -60,6 +63,7 @@ pub(crate) fn run(flags: &Serve) -> Result<Ending, Error> {
             () = notifier.watch(&doors, &service) => {}
             () = report(telemetry.as_ref(), &service) => {}
             () = service.watch_store() => {}
+            () = follow(shown.as_mut(), &service) => {}
             () = service.ending() => {}
         }
         tracing::info!("ending: answering whoever has asked");
@@ -70,6 +74,14 @@ pub(crate) fn run(flags: &Serve) -> Result<Ending, Error> {
         }
         Ok(Ending::Good)
     })
+}
+
+/// Shows the store the certificate that the files have. Does not end.
+async fn follow(shown: Option<&mut Shown>, service: &Service) {
+    match shown {
+        Some(shown) => shown.follow(service).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Sends telemetry to whoever collects it. Does not end.

@@ -8,16 +8,22 @@ use tollgate_store::{RedisConfig, RedisStore, Store as _, StoreError};
 
 use crate::certificates;
 use crate::error::Error;
+use crate::serve::identity::Shown;
 
-/// What decides by these rules: alone, or with others through the store that is set.
-pub(super) async fn serving(rules: impl Into<Given>, config: &Config) -> Result<Service, Error> {
-    let Some(store) = &config.store else { return Ok(Service::new(rules, config.keys)?) };
-    let opened = open(store)?;
+/// What decides by these rules: alone, or with others through the store that is set. And what the store
+/// is shown, if it asks.
+pub(super) async fn serving(
+    rules: impl Into<Given>,
+    config: &Config,
+) -> Result<(Service, Option<Shown>), Error> {
+    let Some(store) = &config.store else { return Ok((Service::new(rules, config.keys)?, None)) };
+    let shown = store.identity.as_ref().map(Shown::new).transpose()?;
+    let opened = open(store, shown.as_ref())?;
     // Whoever comes first is not to wait for a connection.
     if let Err(error) = greeted(&opened).await {
         tracing::warn!(%error, "the store does not answer; `tollgate doctor` looks at why");
     }
-    Ok(Service::sharing(rules, config.keys, opened, store.sharing())?)
+    Ok((Service::sharing(rules, config.keys, opened, store.sharing())?, shown))
 }
 
 /// Whether the store answers. A connection may take longer than a question.
@@ -35,11 +41,9 @@ async fn greeted(store: &RedisStore) -> Result<(), StoreError> {
 /// How often it is asked before it is served without.
 const TRIES: usize = 3;
 
-fn open(config: &StoreConfig) -> Result<RedisStore, Error> {
+fn open(config: &StoreConfig, shown: Option<&Shown>) -> Result<RedisStore, Error> {
     let root_certificate = config.ca.as_deref().map(certificates::authority).transpose()?;
-    let identity = config.identity.as_ref();
-    let identity = identity.map(|files| certificates::identity(&files.cert, &files.key));
-    let identity = identity.transpose()?;
+    let identity = shown.map(|shown| shown.identity.clone());
     // A little less than whoever asks waits for: then what some servers of a Cluster have answered is
     // known when another one is silent.
     let timeout = config.timeout * 9 / 10;

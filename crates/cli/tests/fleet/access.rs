@@ -5,7 +5,7 @@ use std::fs;
 use tempfile::NamedTempFile;
 
 use crate::authority::Authority;
-use crate::redis::{Redis, Sentinel, free_port};
+use crate::redis::{Redis, Sentinel, free_port, until};
 use crate::{Fleet, check};
 
 const RULES: &str = "rules:
@@ -52,6 +52,24 @@ fn flags_override_the_certificate_of_the_settings() {
     let flags = ["--config", &settings, "--store-cert", &cert, "--store-key", &key];
     let fleet = Fleet::with(1, RULES, &flags);
     assert_eq!(passed(&fleet, 20), 10);
+}
+
+#[test]
+fn a_certificate_that_has_ended_is_said_and_its_successor_is_shown() {
+    let authority = Authority::new();
+    authority.sign_until("node", 2020);
+    let (_redis, settings) = start(&authority);
+    let mut fleet = Fleet::with(1, RULES, &["--config", &settings, "--threads", "1"]);
+    let said = fleet.nodes[0].process.wait_for_line("does not take this node's certificate");
+    assert!(said.contains("its time is over"), "{said}");
+    assert_eq!(passed(&fleet, 1), 0);
+    authority.write("node.key", "no key");
+    let kept = "the store is shown the certificate from before";
+    let kept = fleet.nodes[0].process.wait_for_line(kept);
+    assert!(kept.contains("node.key cannot be used"), "{kept}");
+    authority.sign("node");
+    fleet.nodes[0].process.wait_for_line("the certificate for the store was read again");
+    until("the store decides", || (passed(&fleet, 1) == 1).then_some(()));
 }
 
 #[test]
