@@ -35,6 +35,8 @@ impl Algorithm {
                     "local function open_books()\n",
                     part!("arguments"),
                     part!("arithmetic"),
+                    part!("leases"),
+                    part!("lanes"),
                     part!("books"),
                     part!($budget),
                     "end\n",

@@ -24,82 +24,6 @@
 --   window_end(account)  a time, or nothing
 --   reusable             whether what was used is still lent: permits
 
--- Terms of lending. Without a hold nothing is lent.
-local hold_s, hold_ns, trip_s, trip_ns, few, on_the_way, lane, pause
-do
-    local words = {}
-    for word in string.gmatch(terms, '%S+') do words[#words + 1] = tonumber(word) end
-    hold_s, hold_ns, trip_s, trip_ns, few, on_the_way, lane, pause = unpack(words)
-end
-local is_lent = hold_s >= 0
--- How many tokens are lent before they come in, at most.
-local AHEAD = floor(few * 2 / 5)
-
-local MOST_LEASES, STRICT_MEMORY = 256, 1
-
--- Of what stands in a hash.
-local VERSION = '2'
-
--- A lease is a field of the hash, its numbers in this order.
-local SEQUENCE, BEGAN, GRANTED, USED, RETURNED = 1, 2, 3, 4, 5
-local UNTIL_S, UNTIL_NS, OVER, FORGOTTEN_S, FORGOTTEN_NS, HUNGRY = 6, 7, 8, 9, 10, 11
--- What is not in yet of it, in how many nanoseconds from the answer on it is, in how many lanes, and after
--- how many the node asks again.
-local PROMISED, ALL_IN, LANES, TURN = 12, 13, 14, 15
--- The answer to the node's latest exchange.
-local AT, FIRST, SECOND, COST, LENT, ESCROW, TOKENS = 16, 17, 18, 19, 20, 21, 22
-local LEASE_NUMBERS = 22
-
-local function new_lease(sequence, began)
-    local lease = { sequence, began }
-    for index = 3, LEASE_NUMBERS do lease[index] = 0 end
-    return lease
-end
-
-local LEASE_FORMAT = string.sub(string.rep('%d ', LEASE_NUMBERS), 1, -2)
-
-local function out(lease)
-    return lease[GRANTED] - lease[USED] - lease[RETURNED]
-end
-
--- Whether the numbers of a lease can be ones. All leases together hold what is lent, so none holds more.
-local function is_lease(account, lease)
-    if #lease ~= LEASE_NUMBERS or lease[OVER] > 1 or lease[HUNGRY] > 1 then return false end
-    for index = 1, LEASE_NUMBERS do
-        -- Sums since the lease began can be more than there ever is at once.
-        if not (lease[index] >= 0 and lease[index] < 2 ^ 55) then return false end
-    end
-    local held = out(lease)
-    return lease[GRANTED] >= 2 ^ 53 or (held >= 0 and held <= account.escrow)
-end
-
--- The lease in a line. One that makes no sense is noted: nothing is written to such a key, which others
--- in the same call have nothing to do with.
-local function read_lease(account, line)
-    local lease = {}
-    for word in string.gmatch(line, '%S+') do lease[#lease + 1] = tonumber(word) or -1 end
-    if is_lease(account, lease) then return lease end
-    account.is_garbled = true
-    return nil
-end
-
--- When something happens to a lease next, in microseconds, rounded up: the clock knows no others.
-local function next_of(lease)
-    local s, ns = lease[UNTIL_S], lease[UNTIL_NS]
-    if lease[OVER] == 1 then s, ns = lease[FORGOTTEN_S], lease[FORGOTTEN_NS] end
-    return s * MILLION + math.ceil(ns / 1000)
-end
-
--- How many nanoseconds of so many are left that began when the lease was last answered.
-local function left_of(account, lease, ns)
-    return max(ns - (account.at - lease[AT]) * 1000, 0)
-end
-
--- What of a lease may not be in yet, at most.
-local function still_promised(account, lease)
-    return left_of(account, lease, lease[ALL_IN]) > 0 and lease[PROMISED] or 0
-end
-
 local function keep_lease(account, node, lease)
     account.changed[node] = lease
 end
@@ -146,20 +70,6 @@ local function of_digits(text, count)
     for word in string.gmatch(text, '%S+') do words[#words + 1] = word end
     if #words ~= count + 1 or string.find(text, '[^%d ]') then return nil end
     return words, table.remove(words)
-end
-
--- What is promised to nodes of what comes in next, and when the last of them asks again: nanoseconds after
--- the time of the account, up to which a quarter each of what comes in is promised, and the last. Nothing
--- if there is none.
-local LANES_FORMAT = '%d %d %d %d %d'
-local function read_lanes(account, line, at)
-    local lanes = { string.match(line, '^(%d+) (%d+) (%d+) (%d+) (%d+)$') }
-    for index = 1, 5 do
-        local ns = tonumber(lanes[index]) or -1
-        if not (ns >= 0 and ns < 2 ^ 53) then return nil end
-        lanes[index] = max(ns - (account.at - at) * 1000, 0)
-    end
-    return lanes
 end
 
 -- The account under a key, or why there is none.
@@ -310,63 +220,6 @@ local function hold_of(account, budget)
     return hold_s, hold_ns
 end
 
--- Somebody has given back what takes so many nanoseconds to come in: what is promised ends sooner.
-local function drain(lanes, time)
-    local rest = { unpack(lanes, 1, 4) }
-    table.sort(rest, function(one, other) return one > other end)
-    local sum, used, level = 0, 0, 0
-    while used < 4 and rest[used + 1] > level do
-        used = used + 1
-        sum = sum + rest[used]
-        level = math.ceil(max(sum - time * 4, 0) / used)
-    end
-    for index = 1, used do rest[index] = level end
-    for index = 1, 4 do lanes[index] = rest[index] end
-end
-
--- Promises what takes so many nanoseconds to come in, in at most so many lanes: those that are free
--- soonest. Returns when the last of it is in, and in how many lanes it comes in at the end.
-local function fill(lanes, time, most)
-    local rest = { unpack(lanes, 1, 4) }
-    table.sort(rest)
-    local sum, used, level = time * 4, 0, math.huge
-    while used < most and rest[used + 1] < level do
-        used = used + 1
-        sum = sum + rest[used]
-        level = math.ceil(sum / used)
-    end
-    for index = 1, used do rest[index] = level end
-    for index = 1, 4 do lanes[index] = rest[index] end
-    return level, used
-end
-
--- Has the node keep back what is not in yet of what was lent to it, and that no other keeps back.
-local function promise(account, budget, lease, want, lent, nodes)
-    local lanes, missing = account.lanes, budget.missing(account)
-    local uncovered = max(missing - floor((lanes[1] + lanes[2] + lanes[3] + lanes[4]) / 4), 0)
-    local tokens = min(lent, budget.tokens_of(uncovered))
-    if tokens == 0 then return end
-    local time = min(uncovered, budget.time_of(tokens))
-    local most = min(max(math.ceil(want / lane), math.ceil(4 / nodes)), 4)
-    local all_in, used = fill(lanes, time, most)
-    local before = still_promised(account, lease)
-    if before > 0 then
-        -- It may or may not have heard of the others: they are told as one, the last of all that come in.
-        all_in, used = max(all_in, left_of(account, lease, lease[ALL_IN])), 4
-    end
-    -- As of now, which is when it is answered.
-    lease[PROMISED], lease[ALL_IN], lease[LANES] = before + tokens, all_in, used
-    lease.is_promised = true
-end
-
--- Says when a node asks again that found too little, as one of so many.
-local function take_turn(account, lease, nodes)
-    local next = left_of(account, lease, lease[TURN])
-    if next == 0 then next = account.lanes[5] + floor(pause / nodes) end
-    lease.turn = min(max(next, pause), 2 * pause)
-    account.lanes[5] = max(account.lanes[5], lease.turn)
-end
-
 -- Takes note of what a node has used and returned, as far as it holds so much. A lease that is over
 -- makes room for a new one, and so does one of which nothing is held by a node that knows of none: it
 -- has let it go.
@@ -412,17 +265,6 @@ local function admit(account, ask)
     end
     account.leases = account.leases + 1
     return new_lease(ask.sequence, ask.sequence)
-end
-
--- What is left and what comes in next, for one of so many nodes.
-local function ahead(account, budget, left, nodes, least)
-    local part = math.ceil(AHEAD / nodes)
-    local near = min(AHEAD, floor(floor(AHEAD * 3 / 2) / nodes) + on_the_way)
-    near = budget.left_ahead(account, near)
-    if near >= left + part then
-        return min(near, max(left + floor(part * 5 / 4), least))
-    end
-    return min(budget.left_ahead(account, AHEAD), max(left + floor(part * 7 / 8), least))
 end
 
 -- Lends up to `want`, and at most the node's share of what is left, or all of it if that is little. If
