@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use tollgate_core::LimitError;
 use tollgate_local::Clock;
 use tollgate_rules::{Consistency, Geo, Mode, Rule, RuleSet};
+use tollgate_store::Budget;
 
 use crate::engine::Engine;
 use crate::engine::counted::{Counted, Making};
@@ -90,6 +91,13 @@ impl Active {
     /// Whether a rule shares its limits with other nodes.
     pub(super) const fn is_shared(&self) -> bool {
         self.is_shared
+    }
+
+    /// All that requests may ask the store about.
+    pub(super) fn shared_budgets(&self) -> Vec<Arc<Budget>> {
+        let both = self.rules.rules().iter().zip(&self.counted);
+        let asking = both.filter(|(rule, _)| rule.mode() != Mode::Off);
+        asking.flat_map(|(_, counted)| counted.shared_budgets()).cloned().collect()
     }
 
     /// The databases of networks, as they are now.

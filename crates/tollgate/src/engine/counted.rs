@@ -14,6 +14,7 @@ use std::sync::Arc;
 use tollgate_core::{Anchor, Limit, LimitError, Quota};
 use tollgate_local::{Clock, Concurrency, Counters, KeyHash, KeyMap, Past, Seed};
 use tollgate_rules::{Attribute, Consistency, Facts, Rule, RuleSet};
+use tollgate_store::Budget;
 
 use crate::engine::Engine;
 use crate::engine::keys::written_key_hash;
@@ -156,6 +157,12 @@ impl Counted {
     #[inline]
     pub(super) const fn is_shared(&self) -> bool {
         !self.shared.is_empty()
+    }
+
+    /// What the store keeps for the rule.
+    pub(super) fn shared_budgets(&self) -> impl Iterator<Item = &Arc<Budget>> {
+        let slots = self.slots.iter().filter_map(|slots| slots.shared.as_ref());
+        self.shared.iter().chain(slots).filter_map(|shared| shared.limiting_budget())
     }
 
     /// Whether keys may have limits of their own.

@@ -143,6 +143,9 @@ impl<C: Clock> Engine<C> {
         let mut retired = self.retired();
         let old = self.active.load_full();
         let new = Active::succeeding(self, rules.into(), Some(&old))?;
+        if let Some(sharing) = &self.sharing {
+            sharing.put_in_force(new.shared_budgets());
+        }
         self.active.store(Arc::new(new));
         retired.push(old);
         drop(retired);

@@ -333,11 +333,12 @@ impl<C: Clock> Way<'_, '_, C> {
             self.together.said[of].held.push(held);
             return None;
         }
-        match shared_slot(sharing, &shared, here, out, self.asking) {
+        let called = || name(met.rule, facts);
+        match shared_slot((sharing, &shared), here, out, self.asking, called) {
             SlotSaid::Held(held) => self.together.said[of].held.push(held),
             SlotSaid::Denied(denied) => return Some(denied),
             SlotSaid::Lacks => {
-                self.lacks.push(Lack::new(&shared, name(met.rule, facts), Purpose::Permit));
+                self.lacks.push(Lack::new(&shared, called(), Purpose::Permit));
             }
         }
         None
@@ -482,15 +483,16 @@ pub(super) enum SlotSaid {
     Lacks,
 }
 
-/// Takes a slot that is held here already from those that are lent as well.
-pub(super) fn shared_slot(
-    sharing: &Arc<Sharing>,
-    shared: &Shared<'_>,
+/// Takes a slot that is held here already from those that are lent as well. `name` is what the key is
+/// called in the store.
+fn shared_slot(
+    (sharing, shared): (&Arc<Sharing>, &Shared<'_>),
     here: Held,
     out: u64,
     asking: Asking,
+    name: impl FnOnce() -> Arc<[u8]>,
 ) -> SlotSaid {
-    match sharing.permit(shared, out.saturating_sub(1), asking) {
+    match sharing.permit(shared, out.saturating_sub(1), asking, name) {
         Some(Ok(lent)) => SlotSaid::Held(HeldSlot { _here: here, _lent: lent }),
         Some(Err(denial)) => SlotSaid::Denied(denial),
         None => SlotSaid::Lacks,

@@ -42,7 +42,8 @@ impl Sharing {
     }
 
     /// Weighs whether the store fails. Many questions go at once, to all servers of a Cluster: if one of
-    /// those is gone, or silent for all the time there is, the others are no worse for it.
+    /// those is gone, or silent for all the time there is, the others are no worse for it. Nor is anybody
+    /// if what fails is nobody's question any more, but what is left of a limit that no rule has.
     pub(super) fn weigh(
         &self,
         asks: &[Ask],
@@ -51,8 +52,9 @@ impl Sharing {
     ) {
         let failed = answers.iter().filter(|answer| answer.is_err()).count();
         add(&self.counts.failures, failed as u64);
+        let is_asked = |ask: &&Ask| self.in_force.has(ask.budget());
         let mut unanswered = answers.iter().zip(asks).filter_map(|(answer, ask)| match answer {
-            Err(error) if !error.is_about_key() => Some((error.to_string(), ask)),
+            Err(error) if !is_answered(answer) && is_asked(&ask) => Some((error.to_string(), ask)),
             _ => None,
         });
         let first = unanswered.next();
@@ -60,10 +62,14 @@ impl Sharing {
         let most = self.config.timeout;
         let failure = match first {
             Some(first) => Some(first).filter(|_| count * A_FEW_OF >= asks.len()),
-            None => asks.first().filter(|_| took > most / 2).map(|ask| {
+            None if took > most / 2 => asks.iter().find(is_asked).map(|ask| {
                 (format!("the store took {took:?} to answer, of at most {most:?}"), ask)
             }),
+            None => None,
         };
+        if failure.is_none() && !answers.iter().any(is_answered) {
+            return;
+        }
         let change = self.breaker.asked(failure.is_none());
         if let (Change::Opened, Some((reason, unanswered))) = (change, failure) {
             add(&self.counts.times_degraded, 1);
@@ -71,6 +77,11 @@ impl Sharing {
             self.runtime.spawn(heal(Weak::clone(&self.this), unanswered.clone()));
         }
     }
+}
+
+/// Whether the store has answered: what is wrong with the key alone is for its rule to bear.
+pub(super) fn is_answered(answer: &Result<Grant, StoreError>) -> bool {
+    answer.as_ref().err().is_none_or(StoreError::is_about_key)
 }
 
 /// One in so many is no longer a few.

@@ -9,6 +9,7 @@ use tollgate_core::lease::Exchange;
 use tollgate_store::{Ask, Budget, Store as _, StoreError};
 
 use crate::sharing::breaker::Change;
+use crate::sharing::exchange::is_answered;
 use crate::sharing::health::{Health, add};
 use crate::sharing::{About, Sharing};
 
@@ -16,21 +17,28 @@ use crate::sharing::{About, Sharing};
 ///
 /// To be there is not enough. A store without memory says what time it is and reads what it has, and one
 /// server of a Cluster answers while another is gone: callers would be sent there, fail, and be called
-/// back, several times a second. So it is asked what it has not answered, about the same key.
-pub(super) async fn heal(sharing: Weak<Sharing>, mut unanswered: Ask) {
+/// back, several times a second. So it is asked what it has not answered, about the same key; or if no
+/// rule asks that any more, what somebody would ask now. Only if nobody does is it enough to be there.
+pub(super) async fn heal(sharing: Weak<Sharing>, unanswered: Ask) {
+    let mut unanswered = Some(unanswered);
     loop {
         let Some(pause) = sharing.upgrade().map(|sharing| sharing.clock.sleep(PAUSE)) else {
             return;
         };
         pause.await;
         let Some(sharing) = sharing.upgrade() else { return };
-        let is_answered = sharing.answers_again(&unanswered).await;
+        unanswered = sharing.still_asked(unanswered);
+        let is_answered = match &unanswered {
+            Some(unanswered) => sharing.answers_again(unanswered).await,
+            None => sharing.is_there().await,
+        };
         if sharing.breaker.tried(is_answered) != Change::Well {
             continue;
         }
         match pay(&sharing).await {
-            Some(ask) => unanswered = ask,
+            Some(ask) => unanswered = Some(ask),
             None => {
+                sharing.in_force.done();
                 sharing.breaker.close();
                 sharing.health.send_replace(Health::Well);
                 // What passed since the last debt was taken.
@@ -42,7 +50,7 @@ pub(super) async fn heal(sharing: Weak<Sharing>, mut unanswered: Ask) {
 }
 
 /// Tells the store what keys have spent without it, as far as they have so much left. What it did not
-/// answer to, if so.
+/// answer to, if so, and if a rule asks about it.
 pub(super) async fn pay(sharing: &Sharing) -> Option<Ask> {
     // Those that are added meanwhile are left for later, or there would be no end.
     let mut most = sharing.debts.len();
@@ -75,17 +83,30 @@ pub(super) async fn pay(sharing: &Sharing) -> Option<Ask> {
 }
 
 impl Sharing {
+    /// The question, as long as a rule asks it; otherwise one that somebody has.
+    fn still_asked(&self, unanswered: Option<Ask>) -> Option<Ask> {
+        let is_asked = |ask: &Ask| self.in_force.has(ask.budget());
+        unanswered.filter(is_asked).or_else(|| {
+            let about = self.in_force.question()?;
+            Some(about.ask(Exchange::once(0)))
+        })
+    }
+
+    /// Whether the store says what time it is, in time.
+    async fn is_there(&self) -> bool {
+        let most = self.config.timeout / 2;
+        let sent = self.now();
+        let pulse = timeout(most, self.store.ping()).await;
+        matches!(pulse, Ok(Ok(_))) && self.now().since(sent) <= most
+    }
+
     /// Whether the store answers a question like one that it did not answer, in time.
     async fn answers_again(&self, unanswered: &Ask) -> bool {
         let trial = self.trial(unanswered);
         let most = self.config.timeout / 2 * self.store.round_trips(&trial);
         let sent = self.now();
         let Ok(answers) = timeout(most, self.store.exchange(&trial)).await else { return false };
-        // What is wrong with the key alone is for its rule to bear.
-        let is_well = |answer: &Result<_, StoreError>| {
-            answer.as_ref().err().is_none_or(StoreError::is_about_key)
-        };
-        answers.iter().all(is_well) && self.now().since(sent) <= most
+        answers.iter().all(is_answered) && self.now().since(sent) <= most
     }
 
     /// Questions that are answered only by a store that can answer this one: it has to write, and
@@ -106,14 +127,14 @@ impl Sharing {
     }
 
     /// A debt that could not be paid because of this. It stays one, unless it never can be; what the
-    /// store did not answer to, if it is the store that fails.
+    /// store did not answer to, if it is the store that fails, and callers would ask there.
     fn owe_still(&self, about: &About, debt: u64, error: &StoreError) -> Option<Ask> {
         if error.is_about_key() {
             add(&self.counts.unpaid, debt);
             return None;
         }
         self.owe_more(about, debt);
-        Some(about.ask(Exchange::once(0)))
+        self.in_force.has(&about.limit.budget).then(|| about.ask(Exchange::once(0)))
     }
 
     fn owe_more(&self, about: &About, debt: u64) {

@@ -41,6 +41,7 @@ mod fetch;
 mod glance;
 mod heal;
 mod health;
+mod in_force;
 mod limit;
 mod loan;
 mod permit;
@@ -73,11 +74,12 @@ use tokio::sync::{mpsc, watch};
 use tollgate_core::lease::Node;
 use tollgate_core::{Tick, Wall};
 use tollgate_local::{KeyHash, Lately, Place, Purses, Seed, Timer};
-use tollgate_store::{AnyStore, Carrying, Store};
+use tollgate_store::{AnyStore, Budget, Carrying, Store};
 
 use breaker::Breaker;
 use debts::Debts;
 use health::{Counts, add};
+use in_force::InForce;
 use steward::Steward;
 use told::ToldAnswers;
 
@@ -119,6 +121,7 @@ pub(crate) struct Sharing {
     lately: Lately,
     told: ToldAnswers<About>,
     breaker: Breaker,
+    in_force: InForce,
     debts: Debts,
     counts: Counts,
     health: watch::Sender<Health>,
@@ -174,6 +177,7 @@ impl Sharing {
             node: Node { number: Seed::random().number(0).part_of(1 << 32) as u64, incarnation },
             told: ToldAnswers::default(),
             breaker: Breaker::default(),
+            in_force: InForce::default(),
             debts: Debts::default(),
             counts: Counts::default(),
             health: watch::Sender::new(Health::default()),
@@ -211,6 +215,11 @@ impl Sharing {
 
     pub(crate) fn health(&self) -> watch::Receiver<Health> {
         self.health.subscribe()
+    }
+
+    /// Other rules are in force: from now on these are asked about, and no others.
+    pub(crate) fn put_in_force(&self, budgets: Vec<Arc<Budget>>) {
+        self.in_force.replace(budgets);
     }
 
     /// Gives back what was spent some time ago, by a request of which nothing else is known.

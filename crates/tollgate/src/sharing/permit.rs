@@ -21,6 +21,7 @@ impl Sharing {
         shared: &Shared<'_>,
         out_here: u64,
         asking: Asking,
+        name: impl FnOnce() -> Arc<[u8]>,
     ) -> Option<Result<Option<LentPermit>, Decision>> {
         let (now, limit) = (self.now(), shared.limit);
         let denial = limit.no_permit();
@@ -46,6 +47,7 @@ impl Sharing {
             return (asking == Asking::Now || is_said).then_some(Err(denial));
         }
         add(&self.counts.degraded, 1);
+        self.in_force.offer(|| shared.about(name()));
         let is_allowed = match limit.policy {
             OnStoreFailure::Allow => true,
             OnStoreFailure::Deny => false,

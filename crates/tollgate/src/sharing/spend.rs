@@ -1,5 +1,6 @@
 //! What a shared limit says to a request, without waiting.
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -266,6 +267,8 @@ impl Sharing {
     ) -> (Decision, Back) {
         add(&self.counts.degraded, 1);
         let Shared { limit, key, cost, .. } = *shared;
+        let about = LazyCell::new(|| shared.about(name()));
+        self.in_force.offer(|| about.clone());
         let (decision, back) = match (limit.policy, &limit.own) {
             (OnStoreFailure::Deny, _) => return (limit.denial_alone(), Back::Nothing),
             (OnStoreFailure::Local { .. }, Some(own)) => {
@@ -280,7 +283,7 @@ impl Sharing {
                 (Decision::allow(limit.capacity, limit.capacity, Duration::ZERO), Back::Uncounted)
             }
         };
-        self.owe(shared, || shared.about(name()));
+        self.owe(shared, || about.clone());
         (decision, back)
     }
 

@@ -69,6 +69,7 @@ async fn a_few_questions_of_many_that_fail_are_no_failure_of_the_store() {
     let store = MemoryStore::new(clock.clone(), 100);
     let sharing = Sharing::begin(store, SharingConfig::default(), clock).unwrap();
     let limit = limit_of(&sharing);
+    sharing.put_in_force(vec![Arc::clone(&limit.budget)]);
     let key = "alice".hash(&Seed::new(7));
     let shared = Shared { limit: &limit, owner: limit.owner(key), key, cost: 1 };
     let ask = shared.about(Arc::from(*b"alice")).ask(Exchange::once(0));

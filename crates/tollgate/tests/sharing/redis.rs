@@ -120,35 +120,47 @@ fn a_redis_that_refuses_questions_is_left_alone_once_until_it_answers_them() {
     });
 }
 
-/// The others serve their keys, and whoever is asked for the time.
-#[test]
-fn a_cluster_that_lacks_a_server_is_left_alone_once_until_it_is_back() {
-    let mut servers = start_cluster(Kind::Redis);
-    for server in &servers {
-        server.cli(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]);
+/// A Cluster whose last primary can be killed, and a path that lies there, the other one elsewhere.
+struct Shards {
+    servers: Vec<Redis>,
+    replica: usize,
+    paths: [String; 2],
+}
+
+impl Shards {
+    fn start() -> Self {
+        let servers = start_cluster(Kind::Redis);
+        for server in &servers {
+            server.cli(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]);
+        }
+        let id = servers[2].cli(&["CLUSTER", "MYID"]);
+        let is_replica = |server: &Redis| {
+            let own = server.cli(&["CLUSTER", "NODES"]);
+            own.lines().any(|line| line.contains("myself,slave") && line.contains(&id))
+        };
+        let replica = servers.iter().position(is_replica).expect("each has one");
+        let slot = |path: &str| -> u16 {
+            servers[0].cli(&["CLUSTER", "KEYSLOT", &format!("path={path}")]).parse().unwrap()
+        };
+        // The last third of all slots.
+        let paths = [true, false].map(|is_there| {
+            let mut paths = (0..100).map(|number| format!("/{number}"));
+            paths.find(|path| (slot(path) >= 10_923) == is_there).expect("some are, some are not")
+        });
+        Self { servers, replica, paths }
     }
-    let id = servers[2].cli(&["CLUSTER", "MYID"]);
-    let is_replica = |server: &Redis| {
-        let own = server.cli(&["CLUSTER", "NODES"]);
-        own.lines().any(|line| line.contains("myself,slave") && line.contains(&id))
-    };
-    let replica = servers.iter().position(is_replica).expect("each has one");
-    let slot = |path: &str| -> u16 {
-        servers[0].cli(&["CLUSTER", "KEYSLOT", &format!("path={path}")]).parse().unwrap()
-    };
-    // The last third of all slots.
-    let path = (0..100).map(|number| format!("/{number}")).find(|path| slot(path) >= 10_923);
-    let path = path.expect("a third of all are there");
-    run(async {
+
+    /// A node with a rule for each path that leaves the Cluster alone, because that primary is gone.
+    async fn left_alone(&mut self) -> Engine {
         let rules = "rules: [{ name: a, key: [path], limit: 4000/h, on_store_failure: deny }]";
-        let url = format!("redis+cluster://127.0.0.1:{}", servers[0].port);
-        let (engine, request) = (node(rules, &url), Request::new("GET", &path));
+        let url = format!("redis+cluster://127.0.0.1:{}", self.servers[0].port);
+        let (engine, request) = (node(rules, &url), Request::new("GET", &self.paths[0]));
         assert!(engine.decide_waiting(&request).await.is_allowed());
-        servers[replica].kill();
-        servers[2].kill();
+        self.servers[self.replica].kill();
+        self.servers[2].kill();
         // Whoever does not find a server asks where its slots are now.
         let looked = || {
-            let stats = servers[0].cli(&["INFO", "commandstats"]);
+            let stats = self.servers[0].cli(&["INFO", "commandstats"]);
             let line = stats.lines().find(|line| line.starts_with("cmdstat_cluster|slots:"));
             let count = line.and_then(|line| line.split(['=', ',']).nth(1));
             count.map_or(0, |count| count.parse().unwrap())
@@ -156,8 +168,37 @@ fn a_cluster_that_lacks_a_server_is_left_alone_once_until_it_is_back() {
         ask_until(&engine, &request, 12, looked).await;
         let stats = engine.sharing().unwrap();
         assert_eq!((stats.is_degraded, stats.times_degraded), (true, 1));
-        servers[2].restart_empty();
+        engine
+    }
+}
+
+/// The others serve their keys, and whoever is asked for the time.
+#[test]
+fn a_cluster_that_lacks_a_server_is_left_alone_once_until_it_is_back() {
+    let mut shards = Shards::start();
+    run(async {
+        let engine = shards.left_alone().await;
+        shards.servers[2].restart_empty();
         is_well(&engine).await;
+        assert_eq!(engine.sharing().unwrap().times_degraded, 1);
+    });
+}
+
+/// Everything that is asked now lies elsewhere.
+#[test]
+fn a_cluster_that_lacks_a_server_for_good_is_well_when_no_rule_asks_it_any_more() {
+    let mut shards = Shards::start();
+    run(async {
+        let engine = shards.left_alone().await;
+        let other = Request::new("GET", &shards.paths[1]);
+        assert!(!engine.decide_waiting(&other).await.is_allowed(), "it is kept from the others");
+        let rules = "rules: [{ name: b, key: [path], limit: 4000/h, on_store_failure: deny }]";
+        engine.exchange(RuleSet::parse(rules).unwrap()).unwrap();
+        let degraded = || engine.sharing().unwrap().degraded;
+        // Somebody has a question that can be answered.
+        ask_until(&engine, &other, 1, degraded).await;
+        is_well(&engine).await;
+        assert!(engine.decide_waiting(&other).await.is_allowed());
         assert_eq!(engine.sharing().unwrap().times_degraded, 1);
     });
 }
