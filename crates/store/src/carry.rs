@@ -95,6 +95,25 @@ impl<S: Store, C: Clock> Carrying<S, C> {
         }
     }
 
+    /// How many looks go before these now, to find out what their keys had spent.
+    ///
+    /// ```
+    /// use tollgate_local::Clock;
+    /// use tollgate_store::{Ask, Carrying, Store};
+    /// fn questions(store: &Carrying<impl Store, impl Clock>, asks: &[Ask]) -> usize {
+    ///     asks.len() + store.looks(asks)
+    /// }
+    /// ```
+    pub fn looks(&self, asks: &[Ask]) -> usize {
+        let (now, mut looks) = (self.clock.now(), Looks::default());
+        for ask in asks {
+            if let Some(before) = self.open(ask, now) {
+                looks.add(before, ask);
+            }
+        }
+        looks.asks.len()
+    }
+
     fn finds_out(&self, asks: &[Ask], now: Tick) -> bool {
         asks.iter().any(|ask| self.open(ask, now).is_some())
     }

@@ -99,12 +99,14 @@ async fn a_key_is_looked_at_once_and_those_beside_it_do_not_wait() {
     let plain = Ask::new(changed.new.clone(), "carol", Exchange::once(1));
     let asks =
         [changed.ask("alice", 1), plain.clone(), changed.ask("bob", 1), changed.ask("alice", 1)];
+    assert_eq!(changed.store.looks(&asks), 4);
     let (left, asked) = changed.left(&asks).await;
     assert_eq!(left, [Some(39), Some(59), Some(59), Some(38)]);
     assert_eq!(asked, [1 + 2 + 2, 3], "one plain question and two looks for each of two keys");
     let (left, asked) = changed.left(&asks).await;
     assert_eq!(left, [Some(37), Some(58), Some(58), Some(36)]);
     assert_eq!(asked, [4]);
+    assert_eq!(changed.store.looks(&asks), 0);
 }
 
 /// It was asked about already, and its limit changes once more, back to one that it had.

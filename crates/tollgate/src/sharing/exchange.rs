@@ -20,9 +20,9 @@ impl Sharing {
         asks: &[Ask],
         since: Tick,
     ) -> Vec<Result<Grant, StoreError>> {
-        add(&self.counts.exchanges, asks.len() as u64);
         let (sent, after) = (self.now(), self.time_left(since));
-        let trips = self.store.round_trips(asks);
+        let (trips, looks) = (self.store.round_trips(asks), self.store.looks(asks));
+        add(&self.counts.exchanges, (asks.len() + looks) as u64);
         let Ok(answers) = timeout(after, self.store.exchange(asks)).await else {
             let late = StoreError::Timeout { after };
             let answers: Vec<_> = asks.iter().map(|_| Err(late.clone())).collect();

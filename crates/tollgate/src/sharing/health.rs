@@ -39,7 +39,7 @@ pub struct SharingStats {
     pub asked: u64,
     /// Decisions by the policy of a rule, because the store failed.
     pub degraded: u64,
-    /// Questions that were sent to the store.
+    /// Questions to the store, also about what keys had spent of limits that have changed.
     pub exchanges: u64,
     /// Those of them that it did not answer, or too late, though it had half of the timeout at least.
     pub failures: u64,

@@ -390,6 +390,34 @@ fn a_key_is_looked_at_once_after_a_change() {
     });
 }
 
+/// They are a part of what the store has to do.
+#[test]
+fn looks_at_what_limits_were_count_as_questions() {
+    run(async {
+        let fleet = Fleet::new(1, &strict("100/day"));
+        let exchanges = || fleet.nodes[0].sharing().unwrap().exchanges;
+        assert_eq!(fleet.passing(&root(), 10).await, 10);
+        assert_eq!(exchanges(), 10);
+        for (limit, looks) in [("200/day", 1), ("300/day", 2)] {
+            change(&fleet.nodes[0], &strict(limit));
+            fleet.pass(Duration::from_millis(2)).await;
+            let before = exchanges();
+            assert_eq!(fleet.passing(&root(), 1).await, 1);
+            assert_eq!(exchanges() - before, looks + 1, "one for each limit before {limit}");
+            assert_eq!(fleet.passing(&root(), 10).await, 10);
+            assert_eq!(exchanges() - before, looks + 11, "{limit}");
+        }
+        // Also if they are in vain.
+        change(&fleet.nodes[0], &strict("400/day"));
+        fleet.pass(Duration::from_millis(2)).await;
+        fleet.shop.go();
+        let before = fleet.nodes[0].sharing().unwrap();
+        fleet.passes(0, &root()).await;
+        let after = fleet.nodes[0].sharing().unwrap();
+        assert_eq!((after.exchanges - before.exchanges, after.failures - before.failures), (4, 1));
+    });
+}
+
 async fn hold(fleet: &Fleet, times: usize) -> Vec<Ruling> {
     let mut held = Vec::new();
     for at in 0..times {
