@@ -70,7 +70,7 @@ impl Sharing {
         if matches!(asking, Asking::Again { .. })
             && shared.cost > 0
             && self.told.may_have(shared.owner)
-            && let Some(told) = self.told_to(shared, false, now, asking)
+            && let Some(told) = self.told_to((shared.owner, shared.cost), false, now, asking)
         {
             self.give_up_told(shared.owner, told);
         }

@@ -38,7 +38,8 @@ impl Sharing {
                 Spend::Ask => {}
             }
         }
-        let said = self.told_to(shared, false, now, asking).map(|told| told.said);
+        let told = self.told_to((shared.owner, shared.cost), false, now, asking);
+        let said = told.map(|told| told.said);
         let has_failed = matches!(said, Some(Said::Failed));
         if !has_failed && !self.is_alone(asking) {
             // Those who have waited, and know by now that there is none, do not wait for nothing.

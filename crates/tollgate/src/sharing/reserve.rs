@@ -290,7 +290,7 @@ impl Keeping<'_> {
     fn all(mut self, planned: &Planned, kept: &mut VecDeque<Kept>) -> bool {
         let mut rest = SmallVec::<[u64; 32]>::new();
         for cost in planned.spends.iter().copied() {
-            match self.told(cost) {
+            match self.sharing.told_to((self.owner, cost), false, self.now, self.asking) {
                 Some(told) => kept.push_back(Kept { cost, what: KeptWhat::Told(told) }),
                 None => rest.push(cost),
             }
@@ -307,16 +307,6 @@ impl Keeping<'_> {
             };
             what.map(|what| kept.push_back(Kept { cost, what })).is_some()
         })
-    }
-
-    /// What the store said to one that has waited.
-    fn told(&self, cost: u64) -> Option<Told<About>> {
-        match self.asking {
-            Asking::Wait => None,
-            Asking::Again { .. } | Asking::Now => {
-                self.sharing.told.take(self.owner, cost, false, self.now)
-            }
-        }
     }
 
     /// Takes what these need in one go, so that all of it is there or nothing is taken.

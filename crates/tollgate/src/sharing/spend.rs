@@ -180,7 +180,7 @@ impl Sharing {
         if shared.cost == 0 {
             return self.look(shared, now, asking).map(|seen| (seen, Back::Nothing));
         }
-        if let Some(told) = self.told_to(shared, false, now, asking) {
+        if let Some(told) = self.told_to((shared.owner, shared.cost), false, now, asking) {
             return Some(self.heed(shared, told, now, clock, name));
         }
         // Somebody else's answer may have been in the way.
@@ -296,7 +296,7 @@ impl Sharing {
                 Taken::Locked(_) | Taken::Unknown => {}
             }
         }
-        match self.told_to(shared, true, now, asking).map(|told| told.said) {
+        match self.told_to((owner, cost), true, now, asking).map(|told| told.said) {
             Some(Said::Seen(seen) | Said::Decided(seen, _)) => return Some(seen_for(seen, cost)),
             Some(Said::Failed) => {}
             None if self.is_alone(asking) => {}
@@ -314,19 +314,17 @@ impl Sharing {
         })
     }
 
-    /// An answer that waits for such a request. Those who have not waited take none.
+    /// An answer that waits for a request of that key and cost. Those who have not waited take none.
     pub(super) fn told_to(
         &self,
-        shared: &Shared<'_>,
+        (owner, cost): (KeyHash, u64),
         looks: bool,
         now: Tick,
         asking: Asking,
     ) -> Option<Told<About>> {
         match asking {
             Asking::Wait => None,
-            Asking::Again { .. } | Asking::Now => {
-                self.told.take(shared.owner, shared.cost, looks, now)
-            }
+            Asking::Again { .. } | Asking::Now => self.told.take(owner, cost, looks, now),
         }
     }
 
