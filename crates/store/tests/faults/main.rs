@@ -23,4 +23,5 @@ mod server;
 mod shards;
 mod state;
 mod tls;
+mod verdicts;
 mod view;

@@ -40,6 +40,14 @@ async fn the_successor_of_a_primary_is_found_and_grants_no_burst() {
         pause().await;
     }
     assert!(is_over, "nobody took over");
+
+    // It is back, and takes itself for the primary until it is told otherwise.
+    primary.restart_empty();
+    assert!(primary.cli(&["INFO", "replication"]).contains("role:master"));
+    for view in [view, View::of(&address("main"))] {
+        assert_eq!(view.left(&budget, "k").await, Ok(0), "it is not asked");
+    }
+    assert_eq!(primary.cli(&["INFO", "commandstats"]).matches("cmdstat_evalsha:").count(), 0);
 }
 
 #[tokio::test]
