@@ -237,7 +237,7 @@ impl Round<'_> {
             return again;
         };
         let (now, epoch) = (answers.now, answers.epoch);
-        self.shared.learn_loss(&self.link.process, answers.lost);
+        self.shared.learn_loss(&self.link.address, &self.link.process, answers.lost);
         if let Some(first) = group.first() {
             self.shared.learn(first.name.slot, now, epoch);
             self.shared.learn_age(first.name.slot, Age { epoch, moves: answers.moves });

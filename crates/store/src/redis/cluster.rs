@@ -55,6 +55,7 @@ impl Driver {
         match slots {
             Ok(slots) => {
                 self.slots = slots;
+                self.shared.learn_slots(&self.slots);
                 self.drop_idle();
                 self.meet_all();
                 for job in jobs {

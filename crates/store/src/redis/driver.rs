@@ -198,9 +198,10 @@ impl Driver {
             }
         }
         // One slot that has moved is followed, and others may have moved as well.
-        for (slot, to) in finished.moved {
-            self.slots.give(slot, &to);
+        if !finished.moved.is_empty() {
             self.has_doubts = true;
+            finished.moved.iter().for_each(|(slot, to)| self.slots.give(*slot, to));
+            self.shared.learn_slots(&self.slots);
         }
         for (strange, jobs) in finished.strange {
             self.inquire(strange, jobs);

@@ -31,8 +31,10 @@ pub(super) enum Loss {
     Unknown,
     /// There was one a moment ago.
     Now,
-    /// Others of the same process were lost at this time, in microseconds.
+    /// It was lost with all that its process had, at this time in microseconds.
     At(u64),
+    /// So it was, by another process that had the slot then.
+    Elsewhere(u64),
 }
 
 /// What is known to whoever asks about the memory that a key lives in.
@@ -75,6 +77,7 @@ impl std::fmt::Display for Memory<'_> {
             Loss::Unknown => write!(f, "0"),
             Loss::Now => write!(f, "now"),
             Loss::At(micros) => write!(f, "{micros}"),
+            Loss::Elsewhere(micros) => write!(f, "-{micros}"),
         }?;
         match self.former {
             Former::Any => Ok(()),

@@ -3,13 +3,64 @@
 //!
 //! Where a mark was seen and is there no more, everything was lost. For a slot that this client has not
 //! seen it is of no use, but the process tells: it began with nothing, or without marks that were there.
+//! What it has lost is what it had then: slots that leave it are lost, and those that come to it are not.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use redis::Value;
 
 use crate::error::StoreError;
 use crate::redis::answer::text;
+use crate::redis::form::Loss;
 use crate::redis::link::{Link, field};
-use crate::redis::shared::Shared;
+use crate::redis::shared::{MOST_LOSSES, Shared};
+
+/// What processes of a Cluster have lost.
+#[derive(Debug, Default)]
+pub(super) struct Losses(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Processes that have lost everything, and when, in microseconds. At most [`MOST_LOSSES`].
+    processes: BTreeMap<Arc<str>, u64>,
+    /// The slots that they had, each with the last who lost it, and when.
+    slots: BTreeMap<u16, (Arc<str>, u64)>,
+}
+
+impl Losses {
+    /// Takes note that a process has lost all it had.
+    pub(super) fn learn(&self, process: &str, micros: u64, slots: impl FnOnce() -> Vec<u16>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Known { processes, slots: lost } = &mut *known;
+        // Every answer of such a process says so. Slots of which that was found out at different times
+        // were lost by the last of them.
+        if processes.get(process).is_some_and(|latest| micros <= *latest) {
+            return;
+        }
+        if processes.len() >= MOST_LOSSES {
+            processes.clear();
+        }
+        let process: Arc<str> = process.into();
+        processes.insert(Arc::clone(&process), micros);
+        for slot in slots() {
+            let last = lost.entry(slot).or_insert_with(|| (Arc::clone(&process), micros));
+            if last.1 < micros {
+                *last = (Arc::clone(&process), micros);
+            }
+        }
+    }
+
+    /// What it means if there is no mark of that slot in that process, and none was seen.
+    pub(super) fn of(&self, slot: u16, process: &str) -> Loss {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.slots.get(&slot) {
+            Some((by, micros)) if **by == *process => Loss::At(*micros),
+            Some((_, micros)) => Loss::Elsewhere(*micros),
+            None => Loss::Unknown,
+        }
+    }
+}
 
 /// Takes note of who is at the other end of a link to a server with these slots, before anything is asked.
 pub(super) async fn look(
@@ -19,7 +70,7 @@ pub(super) async fn look(
     shared: &Shared,
 ) -> Result<(), StoreError> {
     if shared.is_cluster && shared.is_another_process(node, &link.process) {
-        let seen = shared.seen_among(slots);
+        let seen = shared.seen_among(slots.iter().copied());
         let mut ask = redis::pipe();
         ask.cmd("INFO").arg("keyspace");
         for slot in &seen {
@@ -27,7 +78,7 @@ pub(super) async fn look(
         }
         let replies = link.send(&ask, 1 + seen.len()).await?;
         let now = shared.wall().as_unix_nanos() / 1_000;
-        shared.learn_loss(&link.process, lost(&replies, &link.process, now));
+        shared.learn_start(&link.process, &slots, lost(&replies, &link.process, now));
     }
     shared.learn_process(node, &link.process);
     Ok(())
@@ -62,6 +113,26 @@ fn lost(replies: &[Value], process: &str, now: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_lost_twice_was_lost_the_second_time_whoever_says_so_first() {
+        let losses = Losses::default();
+        for (micros, latest) in [(7, Loss::At(7)), (9, Loss::At(9)), (8, Loss::At(9))] {
+            losses.learn("p", micros, || vec![1]);
+            assert_eq!(losses.of(1, "p"), latest);
+        }
+        assert_eq!(losses.of(2, "p"), Loss::Unknown, "it had another");
+    }
+
+    #[test]
+    fn a_slot_is_lost_wherever_it_is_now() {
+        let losses = Losses::default();
+        losses.learn("p", 7, || vec![1, 2]);
+        assert_eq!(losses.of(1, "q"), Loss::Elsewhere(7));
+        losses.learn("q", 9, || vec![1, 3]);
+        let lost = [(1, "q"), (1, "p"), (2, "p"), (3, "q")].map(|(slot, by)| losses.of(slot, by));
+        assert_eq!(lost, [Loss::At(9), Loss::Elsewhere(9), Loss::At(7), Loss::At(9)]);
+    }
 
     fn told(databases: &str, marks: &[Option<&str>]) -> u64 {
         let value = |text: &str| Value::BulkString(text.as_bytes().to_vec());

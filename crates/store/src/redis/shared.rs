@@ -11,6 +11,8 @@ use tollgate_local::Clock;
 use crate::redis::answer::Age;
 use crate::redis::form::Loss;
 use crate::redis::name::{self, SLOTS};
+use crate::redis::restart::Losses;
+use crate::redis::slots::Slots;
 
 /// What the driver, its tasks and those who ask all know.
 pub(super) struct Shared {
@@ -22,8 +24,10 @@ pub(super) struct Shared {
     epoch: AtomicU64,
     /// A bit for each slot whose mark was seen; the first one for all, without slots.
     seen: Box<[AtomicU64]>,
-    /// Processes of a Cluster that have lost their memory, and when. At most [`MOST_LOSSES`].
-    losses: Mutex<BTreeMap<String, u64>>,
+    /// What processes of a Cluster have lost.
+    losses: Losses,
+    /// Where slots lie, as far as is known.
+    slots: Mutex<Slots>,
     /// The process that was linked to last, by the name of its server. At most [`MOST_PROCESSES`].
     processes: Mutex<BTreeMap<String, String>>,
     /// Processes that had slots and are primaries no more, and when that was found out. At most
@@ -46,7 +50,8 @@ impl Shared {
             ahead,
             epoch,
             seen,
-            losses: Mutex::default(),
+            losses: Losses::default(),
+            slots: Mutex::default(),
             processes: Mutex::default(),
             gone: Mutex::default(),
             silent: Mutex::default(),
@@ -68,26 +73,30 @@ impl Shared {
         if self.seen[word].load(Ordering::Relaxed) & bit != 0 {
             return Loss::Now;
         }
-        let losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-        losses.get(process).map_or(Loss::Unknown, |micros| Loss::At(*micros))
+        self.losses.of(slot, process)
     }
 
-    /// A process that has lost one slot, not long ago, has lost all it had.
-    pub(super) fn learn_loss(&self, process: &str, micros: u64) {
-        if micros == 0 || !self.is_cluster {
-            return;
+    /// The process of a server has begun with nothing: whatever was seen of these slots is there no more.
+    pub(super) fn learn_start(&self, process: &str, slots: &[u16], micros: u64) {
+        if micros > 0 {
+            for slot in slots {
+                let (word, bit) = self.bit_of(*slot);
+                self.seen[word].fetch_and(!bit, Ordering::Relaxed);
+            }
+            self.losses.learn(process, micros, || slots.to_vec());
         }
-        let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-        // Every answer of such a process says so. Slots of which that was found out at different times
-        // were lost by the last of them.
-        if let Some(latest) = losses.get_mut(process) {
-            *latest = micros.max(*latest);
-            return;
+    }
+
+    /// The process of a server that has lost one slot, not long ago, has lost all it had.
+    pub(super) fn learn_loss(&self, node: &str, process: &str, micros: u64) {
+        if micros > 0 && self.is_cluster {
+            let slots = || self.slots.lock().unwrap_or_else(PoisonError::into_inner).of(node);
+            self.losses.learn(process, micros, slots);
         }
-        if losses.len() >= MOST_LOSSES {
-            losses.clear();
-        }
-        losses.insert(process.to_owned(), micros);
+    }
+
+    pub(super) fn learn_slots(&self, slots: &Slots) {
+        *self.slots.lock().unwrap_or_else(PoisonError::into_inner) = slots.clone();
     }
 
     /// Whether a server was another process when it was linked to before.
@@ -196,7 +205,7 @@ impl Shared {
 }
 
 /// More processes than a Cluster has servers that are started again while somebody looks.
-const MOST_LOSSES: usize = 1_024;
+pub(super) const MOST_LOSSES: usize = 1_024;
 
 /// So long nobody asks about a process again.
 const GONE_FOR: Duration = Duration::from_secs(10);
@@ -213,23 +222,9 @@ const MOST_LOOKED_AT: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use tollgate_local::{ManualClock, SystemClock};
+    use tollgate_local::ManualClock;
 
     use super::*;
-
-    #[test]
-    fn what_was_lost_twice_was_lost_the_second_time_whoever_says_so_first() {
-        let shared = Shared::new(Arc::new(SystemClock::new()), true);
-        for (micros, latest) in [(0, Loss::Unknown), (7, Loss::At(7)), (9, Loss::At(9))] {
-            shared.learn_loss("p", micros);
-            assert_eq!(shared.loss(1, "p"), latest);
-        }
-        for earlier in [0, 7, 8] {
-            shared.learn_loss("p", earlier);
-            assert_eq!(shared.loss(1, "p"), Loss::At(9));
-        }
-        assert_eq!(shared.loss(1, "another"), Loss::Unknown);
-    }
 
     #[test]
     fn a_process_that_stays_silent_is_given_up_at_last() {

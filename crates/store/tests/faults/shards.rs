@@ -6,8 +6,9 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tollgate_store::{RedisConfig, Store as _};
 
+use crate::moving::{begin, end};
 use crate::process::{Kind, Redis, start_cluster};
-use crate::view::{View, pause, until_linked};
+use crate::view::{View, pause, until_linked, until_meanwhile};
 
 /// So many keys that lie with a primary, each in a slot of its own.
 fn keys_of(primary: usize, servers: &[Redis], count: usize) -> Vec<String> {
@@ -54,6 +55,48 @@ async fn a_shard_that_starts_with_its_data_has_all_budget_in_slots_that_nobody_h
     servers[0].restart_empty();
     assert_eq!(view.left_at_last(&budget, &keys[1]).await, 20, "there was nothing to lose");
     assert_eq!(view.left_at_last(&budget, &keys[0]).await, 0, "the last moments may be lost");
+}
+
+/// What a shard has lost goes with its slots, and no further: neither are those lost that come to it later, nor
+/// has a shard lost anything that such a slot comes to.
+#[tokio::test]
+async fn slots_that_move_after_a_shard_has_started_empty_are_lost_if_it_had_them_before() {
+    let mut servers = start_cluster(Kind::Redis);
+    let_nobody_take_over(&servers);
+    let (keys, others) = (keys_of(0, &servers, 3), keys_of(1, &servers, 4));
+    let view = View::of(&url(&servers));
+    let budget = view.bucket("20/day");
+    for key in &keys[..2] {
+        assert_eq!(view.spend(&budget, key).await, Ok(true));
+    }
+    servers[0].restart_empty();
+    assert_eq!(view.left_at_last(&budget, &keys[0]).await, 0);
+    // One that nobody has seen, and one that was asked about before the loss: there is no mark to move.
+    let (unseen, seen) = (&keys[2], &keys[1]);
+    let moves = [(unseen, [0, 1]), (seen, [0, 1]), (&others[0], [1, 0])];
+    let mut left = Vec::new();
+    for (key, ends) in moves {
+        hand_over(&servers, key, ends).await;
+        left.push(view.left_at_last(&budget, key).await);
+    }
+    assert_eq!(left, [0, 0, 20], "the last one was not there to be lost");
+    // Who comes now hears it from what lies there, and of the other shard nothing else is lost.
+    for (view, another) in [(view, &others[1]), (View::of(&url(&servers)), &others[2])] {
+        let mut left = Vec::new();
+        for key in [unseen, seen, &others[0], another] {
+            left.push(view.left_at_last(&budget, key).await);
+        }
+        assert_eq!(left, [0, 0, 20, 20], "{another}");
+    }
+}
+
+/// Moves a slot that may have no keys, and waits until everybody knows.
+async fn hand_over(servers: &[Redis], key: &str, [from, to]: [usize; 2]) {
+    let slot = servers[0].cli(&["CLUSTER", "KEYSLOT", key]);
+    let is_whole = |one: &Redis| one.cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok");
+    until_meanwhile("all are there", || servers[..3].iter().all(is_whole).then_some(())).await;
+    begin(&slot, &servers[from], &servers[to]);
+    end(&servers[..3], &slot, &servers[to]);
 }
 
 /// The first seed, too: it is asked about the way when nobody else is known.

@@ -86,7 +86,14 @@ fn wish(usual: u64, longest: u64, keys: usize) -> impl Strategy<Value = Wish> {
 fn fate(longest: u64, keys: usize) -> impl Strategy<Value = Fate> {
     let ago = (0..longest, 0..20u32).prop_map(|(ago, shift)| Known::Ago(ago >> shift));
     let ahead = (0..longest).prop_map(Known::Ahead);
-    let known = prop_oneof![2 => Just(Known::Now), 2 => ago, 1 => ahead, 1 => Just(Known::Nothing)];
+    let elsewhere = (0..longest).prop_map(Known::Elsewhere);
+    let known = prop_oneof![
+        2 => Just(Known::Now),
+        2 => ago,
+        1 => elsewhere,
+        1 => ahead,
+        1 => Just(Known::Nothing),
+    ];
     let gone = (any::<bool>(), known);
     let taken = (0..keys, any::<u8>());
     prop_oneof![

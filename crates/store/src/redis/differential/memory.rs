@@ -31,6 +31,8 @@ pub(super) enum Known {
     Now,
     /// It was so many microseconds ago.
     Ago(u64),
+    /// So it was, and another process had it.
+    Elsewhere(u64),
     /// It will be in so many microseconds: their clock is wrong.
     Ahead(u64),
 }
@@ -75,6 +77,7 @@ impl World {
                     Known::Nothing => Loss::Unknown,
                     Known::Now => Loss::Now,
                     Known::Ago(micros) => Loss::At(self.now - micros),
+                    Known::Elsewhere(micros) => Loss::Elsewhere(self.now - micros),
                     Known::Ahead(micros) => Loss::At(self.now + micros),
                 };
                 for index in 0..self.keys.len() {
@@ -115,11 +118,14 @@ impl World {
                 let lost = match self.loss {
                     Loss::Unknown => None,
                     Loss::Now => Some(now),
-                    Loss::At(micros) => self.tick_of(micros.min(self.now)),
+                    Loss::At(micros) | Loss::Elsewhere(micros) => {
+                        self.tick_of(micros.min(self.now))
+                    }
                 };
                 (Memory { number, lost, everything: lost }, self.now)
             }
         };
+        self.is_lost_elsewhere = self.written.is_none() && matches!(self.loss, Loss::Elsewhere(_));
         self.memory = memory;
         self.epochs.push(epoch);
         if self.written.is_none() {

@@ -29,6 +29,8 @@ pub(super) struct World {
     pub(super) mark: String,
     /// What the mark says, if there is one.
     pub(super) written: Option<Mark>,
+    /// Whether it was another process that has lost what was before.
+    pub(super) is_lost_elsewhere: bool,
     /// What Redis calls memories. The model counts them.
     pub(super) epochs: Vec<u64>,
     pub(super) replica: Option<Replica>,
@@ -81,6 +83,7 @@ impl World {
             memory,
             process,
             loss: Loss::Unknown,
+            is_lost_elsewhere: false,
             mark,
             written,
             epochs,
@@ -242,8 +245,8 @@ impl World {
     /// The first line of all answers.
     fn check_head(&self, answers: &Answers<'_>) {
         let unix = |tick: Tick| self.budget.unix_nanos(tick) / 1_000;
-        // What others have lost is not said again by whoever took over.
-        let is_all = self.memory.lost == self.memory.everything;
+        // What others have lost is not said again by whoever took over, or has the slot now.
+        let is_all = self.memory.lost == self.memory.everything && !self.is_lost_elsewhere;
         let lost = self.memory.everything.filter(|_| is_all).map_or(0, unix);
         let epoch = self.epochs[self.memory.number as usize];
         let head = (answers.now, answers.epoch, answers.lost);

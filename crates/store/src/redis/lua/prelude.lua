@@ -24,7 +24,8 @@ local NOW = clock[1] * MILLION + clock[2]
 -- back to the time at which everything was lost before, or to the beginning (1).
 --
 -- Who asks tells when everything was lost, as far as they know: `now` if they have seen a mark where
--- there is none, a moment if the process has lost others, 0 if they know of nothing. In a Cluster a second
+-- there is none, a moment if the process had the slot when it lost everything, less than nothing if another
+-- had it then, 0 if they know of nothing. In a Cluster a second
 -- word says what has become of the process that a mark names: that third word has given the slot away in
 -- good order (given), or it has not (gone), or it is to be named in place of an answer (ask), with the
 -- rest of what tells marks apart. A slot that was given away has lost nothing, and its mark changes hands.
@@ -70,8 +71,12 @@ do
             if of then
                 kept = lost == 0 and '1' or format('%d', since == 0 and lost or since)
             end
+            local at = (of or loss == 'now') and NOW or tonumber(loss)
+            if at < 0 then
+                at, moves, moved = -at, '1', ' moved 1'
+            end
             -- Who asks may have a clock that is ahead.
-            LOST = (of or loss == 'now') and NOW or min(NOW, tonumber(loss))
+            LOST = min(NOW, at)
             -- Another one even if the clock stands still, or runs backwards.
             EPOCH = max(NOW, (tonumber(EPOCH_TEXT) or 0) + 1)
             EPOCH_TEXT, LOST_TEXT = format('%d', EPOCH), format('%d', LOST)
