@@ -83,9 +83,19 @@ impl Borrower {
     pub fn short_until(&self) -> Tick {
         match (self.short_of, self.seen) {
             (Some(0..=1), Some(_)) => {
-                let some_in = self.coming.in_at(1).unwrap_or(self.ready);
-                some_in.max(self.latest.after(SIP)).min(self.ready)
+                let ready = self.ready.max(self.answer_awaited_until());
+                let some_in = self.coming.in_at(1).unwrap_or(ready);
+                some_in.max(self.latest.after(SIP)).min(ready)
             }
+            _ => Tick::ZERO,
+        }
+    }
+
+    /// Who finds too little while more is asked for is denied, as when it is too early to ask. Permits may
+    /// come back at any time, and are waited for.
+    fn answer_awaited_until(&self) -> Tick {
+        match &self.pending {
+            Some(pending) if !self.terms.is_reusable() => pending.again,
             _ => Tick::ZERO,
         }
     }
@@ -123,8 +133,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::lease::{Lender, Node, Spend};
-    use crate::{Anchor, Limit, Phase};
+    use crate::decision::Retry;
+    use crate::lease::{Grant, Lender, Node, Promise, Spend};
+    use crate::{Anchor, Limit, Phase, Wall};
 
     /// A node that holds a hundred tokens until 490 ms after the beginning.
     fn lent() -> Borrower {
@@ -170,6 +181,35 @@ mod tests {
             let end = now.after(Duration::from_secs(1));
             prop_assert_eq!(books.exchange(end), spends.exchange(end));
         }
+    }
+
+    /// What it says itself, and what it has a purse say, are the same.
+    #[test]
+    fn who_finds_too_little_while_more_is_asked_for_is_denied_by_the_purse_too() {
+        let mut borrower = lent();
+        borrower.book(after(1), 100, 100);
+        assert!(matches!(borrower.spend(after(1), 1), Spend::Ask));
+        let asks = borrower.exchange(after(1)).unwrap();
+        let denied = Decision::deny(1_000, 0, Duration::from_secs(1), Retry::Never);
+        let (lease, span, promise) =
+            (borrower.lease.unwrap(), Duration::from_millis(490), Promise::NOTHING);
+        let (sequence, turn) = (asks.sequence, Duration::from_millis(90));
+        let nothing = Grant {
+            sequence,
+            lease,
+            tokens: 0,
+            span,
+            promise,
+            turn,
+            decision: denied,
+            at: Wall::default(),
+        };
+        assert!(borrower.answer(after(2), &nothing));
+        assert_eq!(borrower.short_until(), after(92));
+        assert!(matches!(borrower.spend(after(92), 1), Spend::Ask));
+        assert!(borrower.exchange(after(92)).is_some());
+        assert!(matches!(borrower.spend(after(93), 1), Spend::Short(_)));
+        assert!(borrower.short_until() > after(93), "until it is answered");
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(super) struct Pending {
     exchange: Exchange,
     /// When it was sent for the first time: the lease counts from there.
     sent: Tick,
-    again: Tick,
+    pub(super) again: Tick,
     /// Whether it gives up permits for others.
     gives: bool,
 }
