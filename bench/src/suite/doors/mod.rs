@@ -14,7 +14,7 @@ mod pace;
 pub(super) mod peers;
 pub(super) mod process;
 mod resp;
-mod scrape;
+pub(super) mod scrape;
 mod start;
 mod yes;
 

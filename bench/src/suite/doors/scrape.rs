@@ -56,7 +56,7 @@ impl Inside {
 }
 
 /// A page of the server.
-pub(super) fn get(port: u16, path: &str) -> Result<String, BenchError> {
+pub(in crate::suite) fn get(port: u16, path: &str) -> Result<String, BenchError> {
     let mut stream = connect(port)?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).map_err(BenchError::Network)?;

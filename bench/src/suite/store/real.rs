@@ -15,12 +15,13 @@ use crate::stopwatch::Stopwatch;
 use crate::suite::Session;
 use crate::suite::doors::peers::tollgate;
 use crate::suite::doors::process::{Server, connect, pause};
+use crate::suite::doors::scrape;
 
 /// Measures, and returns what is to be drawn.
 pub(super) fn run(session: &mut Session) -> Result<Option<Panel>, BenchError> {
-    let (over, under) =
-        ("five real nodes: too many".to_owned(), "five real nodes: too few".to_owned());
-    if !session.wants_any([&over, &under]) {
+    let [over, under, asks] = ["too many", "too few", "exchanges of one about one hot key"]
+        .map(|what| format!("five real nodes: {what}"));
+    if !session.wants_any([&over, &under, &asks]) {
         return Ok(None);
     }
     let (tollgate, redis) = (tollgate(session)?, server::start()?);
@@ -30,12 +31,16 @@ pub(super) fn run(session: &mut Session) -> Result<Option<Panel>, BenchError> {
     let nodes = (0..NODES).map(start).collect::<Result<Vec<_>, _>>()?;
     session.progress.say("five real nodes");
     let seconds = if session.scale.is_quick() { 2 } else { 10 };
-    let course = Clients::of(&nodes)?.run(seconds)?;
+    let course = Clients::of(&nodes)?.run(seconds, || exchanges(&nodes))?;
     let note = format!("{} of {} passed", course.passed, course.asked);
     let row = Row::alone(over, Unit::Percent, course.over_percent).noting(note);
     session.add(row.promising(Reach::AtMost(0.0, Unit::Percent)));
     let row = Row::alone(under, Unit::Percent, course.under_percent);
     session.add(row.promising(Reach::AtMost(0.1, Unit::Percent)));
+    let later = course.exchanges.iter().skip(1).copied().max().unwrap_or(0);
+    let note = format!("in the busiest second, {} in the first", course.exchanges[0]);
+    let row = Row::alone(asks, Unit::PerSecond, later as f64).noting(note);
+    session.add(row.promising(Reach::AtMost(12.0, Unit::PerSecond)));
     let (passed, may): (Vec<_>, Vec<_>) = course.points.into_iter().unzip();
     let line = |subject, values| Line { subject, values };
     Ok(Some(Panel {
@@ -57,6 +62,20 @@ struct Course {
     over_percent: f64,
     /// By how much less passed in the end, in per cent of what may have.
     under_percent: f64,
+    /// How often the busiest node has asked the store, in each second.
+    exchanges: Vec<u64>,
+}
+
+/// How often each node has asked its store.
+fn exchanges(nodes: &[Server]) -> Result<Vec<u64>, BenchError> {
+    let of = |node: &Server| {
+        let text = scrape::get(node.status, "/metrics")?;
+        let mut counts =
+            text.lines().filter_map(|line| line.strip_prefix("tollgate_store_exchanges_total "));
+        let none = || BenchError::Child(format!("nothing of exchanges in:\n{text}"));
+        counts.next().and_then(|count| count.parse().ok()).ok_or_else(none)
+    };
+    nodes.iter().map(of).collect()
 }
 
 /// One for each node.
@@ -78,7 +97,12 @@ impl Clients {
     }
 
     /// Asks evenly, whatever the answers are. What could not be asked in time is caught up on.
-    fn run(mut self, seconds: usize) -> Result<Course, BenchError> {
+    fn run(
+        mut self,
+        seconds: usize,
+        asked: impl Fn() -> Result<Vec<u64>, BenchError>,
+    ) -> Result<Course, BenchError> {
+        let (mut before, mut exchanges) = (asked()?, Vec::new());
         let (watch, mut last_sent) = (Stopwatch::start(), Duration::ZERO);
         let may = |since: Duration| BURST + RATE * since.as_secs_f64();
         let too_many = |passed: u64, now| 100.0 * (passed as f64 / may(now) - 1.0);
@@ -94,6 +118,10 @@ impl Clients {
             over_percent = over_percent.max(too_many(passed, now));
             if now.as_secs() as usize > points.len() && points.len() + 1 < seconds {
                 points.push((passed as f64, may(now)));
+                let after = asked()?;
+                let each = after.iter().zip(&before).map(|(after, before)| after - before);
+                exchanges.push(each.max().unwrap_or(0));
+                before = after;
             }
             pause();
         }
@@ -104,6 +132,7 @@ impl Clients {
             points,
             asked: self.0.iter().map(|client| client.asked).sum(),
             passed,
+            exchanges,
             over_percent: over_percent.max(too_many(passed, watch.elapsed())),
             under_percent: (-too_many(passed, last_sent)).max(0.0),
         })

@@ -67,6 +67,28 @@ impl Accuracy {
         Self { nodes, quota: "1k/s".into(), per_second: 10_000, load, seconds, seed: 1 }
     }
 
+    /// The same with a limit of so many thousands a second, and ten times as many requests.
+    ///
+    /// ```
+    /// use tollgate_sim::figures::{Accuracy, Load};
+    /// assert_eq!(Accuracy::of(50, Load::Steady).of_thousands(10).quota, "10k/s");
+    /// ```
+    #[must_use]
+    pub fn of_thousands(self, thousands: u64) -> Self {
+        Self { quota: format!("{thousands}k/s"), per_second: 10_000 * thousands, ..self }
+    }
+
+    /// What cannot be helped of bursts, in per cent of what would pass: a token that is lent to a node waits
+    /// for its next request, and whatever waits at the end of a burst is lost.
+    ///
+    /// ```
+    /// use tollgate_sim::figures::{Accuracy, Load};
+    /// assert_eq!(Accuracy::of(50, Load::Bursts).waiting_percent(), 0.25, "5 ms of every other second");
+    /// ```
+    pub fn waiting_percent(&self) -> f64 {
+        100.0 * self.nodes as f64 / self.per_second.max(1) as f64 / 2.0
+    }
+
     fn plan(&self) -> Result<Plan, Broken> {
         let subject = Subject::bucket(&self.quota).map_err(|error| Broken(error.to_string()))?;
         let busy = if self.load == Load::Turns { self.nodes.div_ceil(2) } else { self.nodes };
