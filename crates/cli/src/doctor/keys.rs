@@ -90,7 +90,7 @@ impl Seen {
             "string" if is_mark => is_mark_text(begin),
             _ if is_mark => false,
             "string" => is_counter_text(begin),
-            "hash" => begin == "1",
+            "hash" => begin == "2",
             "list" => begin.starts_with("log 1 "),
             _ => false,
         };
@@ -200,8 +200,8 @@ mod tests {
             ("tg:{a}:r:1", "string", "bucket 1700000000000000 \0\0\u{fffd}\0\0 \0\0\0\0"),
             ("tg:{a}:r:2", "string", "window 17 18 0 0000000000000003 17"),
             ("tg:{a}:r:3", "string", "sliding 17 18 0 0000000000000003 0000000000000004 17"),
-            ("tg:{a}:r:4", "hash", "1"),
-            ("tg:{a}:r:permits", "hash", "1"),
+            ("tg:{a}:r:4", "hash", "2"),
+            ("tg:{a}:r:permits", "hash", "2"),
             ("tg:{a}:r:5", "list", "log 1 17 18 3"),
             ("tg:epoch", "string", "process 5f3a epoch 17 lost 0 kept 0"),
             ("tg:{7}:epoch", "string", "process 5f3a epoch 17 lost 16 kept 1"),
@@ -221,12 +221,12 @@ mod tests {
             ("string", "window 17"),
             ("string", "process 5f3a epoch 17 lost 0 kept 0"),
             ("hash", ""),
-            ("hash", "2"),
+            ("hash", "1"),
             ("list", "log 2 17"),
             ("zset", "1"),
         ];
         let mut seen = Seen { is_all: true, ..Seen::default() };
-        seen.note("tg:{a}:r:1", "hash", "1");
+        seen.note("tg:{a}:r:1", "hash", "2");
         for (at, (kind, begin)) in others.into_iter().enumerate() {
             seen.note("tg:{a}:r:2", kind, begin);
             assert_eq!(seen.wrong, at + 1, "{kind}: {begin}");
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn a_mark_that_is_none_is_a_problem() {
         for (name, kind, begin) in [
-            ("tg:epoch", "hash", "1"),
+            ("tg:epoch", "hash", "2"),
             ("tg:epoch", "string", "bucket 17 "),
             ("tg:{7}:epoch", "string", "process 5f3a epoch 17 lost 0 kept 0 more"),
             ("tg:{7}:epoch", "string", "process 5f3a epoch x lost 0 kept 0"),

@@ -40,7 +40,7 @@ async fn what_is_not_ours_is_reported_and_left_alone() {
             (vec!["SET", &name, "mine"], vec!["GET", &name]),
             (vec!["RPUSH", &name, "mine"], vec!["LRANGE", &name, "0", "-1"]),
             (vec!["HSET", &name, "of", "mine"], vec!["HGETALL", &name]),
-            (vec!["HSET", &name, "v", "2"], vec!["HGETALL", &name]),
+            (vec!["HSET", &name, "v", "3"], vec!["HGETALL", &name]),
             (vec!["ZADD", &name, "1", "mine"], vec!["ZRANGE", &name, "0", "-1"]),
         ] {
             redis.cli(&["DEL", &name]);
