@@ -118,11 +118,11 @@ fn passed(
     let note = format!("counters that are synced every 100 ms: {:.1} %", synced.over_percent);
     session.add(row.promising(Reach::AtMost(0.0, Unit::Percent)).noting(note));
     let row = Row::alone(under, Unit::Percent, lent.under_percent);
-    // Where next to all of it cannot be helped, there is nothing to promise.
+    // Where most of it cannot be helped, the rest is what is promised.
     let waiting = fleet.waiting_percent();
     session.add(match fleet.load == Load::Bursts && waiting > most / 2.0 {
         false => row.promising(Reach::AtMost(most, Unit::Percent)),
-        true => row.noting(format!(
+        true => row.promising(Reach::AtMost(most + waiting, Unit::Percent)).noting(format!(
             "a node is asked once in {:.0} ms, so a token waits for as long: {waiting:.2} % alone",
             1_000.0 * *nodes as f64 / fleet.per_second as f64
         )),
