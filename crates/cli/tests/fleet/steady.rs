@@ -43,7 +43,7 @@ fn five_nodes_together_let_exactly_the_limit_pass() {
         assert!(answered as f64 > 10.0 * RATE * 10.0, "{answered} is no overload");
         let asked = "tollgate_store_decisions_total{how=\"asked\"}";
         let asked: f64 = (0..5).map(|node| fleet.metric(node, asked)).sum();
-        assert!(asked < answered as f64 / 20.0, "{asked} of {answered} asked the store");
+        assert!(asked < answered as f64 / 100.0, "{asked} of {answered} asked the store");
         outcome
     });
 }

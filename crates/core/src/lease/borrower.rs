@@ -1,5 +1,7 @@
 //! The node's side: spends what it was lent. When it asks for more stands in [`renewal`](super::renewal).
 
+use std::time::Duration;
+
 use super::coming::Coming;
 use super::demand::Demand;
 use super::exchange::{LeaseId, Node};
@@ -144,7 +146,7 @@ impl Borrower {
             return Spend::Taken(Receipt { cost, decision });
         }
         self.demand.missed(cost);
-        let waits = self.pending.is_some() || now < self.ready;
+        let waits = self.pending.is_some() || now < self.asks_from();
         let is_short = self.short_of.is_some_and(|least| cost >= least);
         match self.seen {
             Some(seen) if is_short && waits => {
@@ -214,6 +216,17 @@ impl Borrower {
         self.tokens + self.coming.tokens
     }
 
+    /// From when on a request asks that finds too little. Where they come so often that one has found too
+    /// little before, the node asks for more by itself, and that is waited for: hardly any has to wait for
+    /// the store because it came a moment before that. Permits may have come back.
+    pub(super) fn asks_from(&self) -> Tick {
+        let is_often = self.demand.gap() <= self.terms.pause() / 4;
+        match is_often && !self.terms.is_reusable() {
+            true => self.ready.after(MOMENT),
+            false => self.ready,
+        }
+    }
+
     /// When a request of that cost may find more than it does now.
     fn more_at(&self, cost: u64) -> Tick {
         let lacks = cost.saturating_sub(self.tokens);
@@ -237,3 +250,6 @@ impl Borrower {
         (self.tokens, self.coming, self.owed) = (0, Coming::NOTHING, 0);
     }
 }
+
+/// By so much may a node be late that asks for more.
+const MOMENT: Duration = Duration::from_millis(3);

@@ -61,6 +61,11 @@ impl Demand {
         self.missed = 0;
     }
 
+    /// How long it is from one request to the next.
+    pub(super) const fn gap(&self) -> Duration {
+        Duration::from_nanos(self.gap)
+    }
+
     /// What one request needs that finds too little, or 0.
     pub(super) const fn unmet(&self) -> u64 {
         self.missed

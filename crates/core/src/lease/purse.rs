@@ -83,7 +83,7 @@ impl Borrower {
     pub fn short_until(&self) -> Tick {
         match (self.short_of, self.seen) {
             (Some(0..=1), Some(_)) => {
-                let ready = self.ready.max(self.answer_awaited_until());
+                let ready = self.asks_from().max(self.answer_awaited_until());
                 let some_in = self.coming.in_at(1).unwrap_or(ready);
                 some_in.max(self.latest.after(SIP)).min(ready)
             }
@@ -190,26 +190,23 @@ mod tests {
         borrower.book(after(1), 100, 100);
         assert!(matches!(borrower.spend(after(1), 1), Spend::Ask));
         let asks = borrower.exchange(after(1)).unwrap();
-        let denied = Decision::deny(1_000, 0, Duration::from_secs(1), Retry::Never);
-        let (lease, span, promise) =
-            (borrower.lease.unwrap(), Duration::from_millis(490), Promise::NOTHING);
-        let (sequence, turn) = (asks.sequence, Duration::from_millis(90));
         let nothing = Grant {
-            sequence,
-            lease,
+            sequence: asks.sequence,
+            lease: borrower.lease.unwrap(),
             tokens: 0,
-            span,
-            promise,
-            turn,
-            decision: denied,
+            span: Duration::from_millis(490),
+            promise: Promise::NOTHING,
+            turn: Duration::from_millis(90),
+            decision: Decision::deny(1_000, 0, Duration::from_secs(1), Retry::Never),
             at: Wall::default(),
         };
         assert!(borrower.answer(after(2), &nothing));
-        assert_eq!(borrower.short_until(), after(92));
-        assert!(matches!(borrower.spend(after(92), 1), Spend::Ask));
+        assert_eq!(borrower.short_until(), after(95), "a moment after it is to ask");
+        assert!(matches!(borrower.clone().spend(after(95), 1), Spend::Ask));
+        assert!(matches!(borrower.spend(after(50), 1), Spend::Short(_)));
         assert!(borrower.exchange(after(92)).is_some());
-        assert!(matches!(borrower.spend(after(93), 1), Spend::Short(_)));
-        assert!(borrower.short_until() > after(93), "until it is answered");
+        assert!(matches!(borrower.spend(after(96), 1), Spend::Short(_)));
+        assert!(borrower.short_until() > after(96), "until it is answered");
     }
 
     #[test]
