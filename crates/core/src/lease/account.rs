@@ -164,7 +164,8 @@ impl Account {
     }
 
     /// Says when a node asks again that found too little, as one of so many: one after the other, evenly.
-    /// Then each finds as much, and as little as can be is left over. Who asks before its turn keeps it.
+    /// Then each finds as much, and as little as can be is left over. Who asks before its turn keeps it, if
+    /// that is not too soon.
     pub(super) fn take_turn(&mut self, now: Tick, place: usize, pause: u64, nodes: u64) {
         let (now, lease) = (now.as_nanos(), &mut self.leases[place]);
         let next = if lease.turn > now { lease.turn } else { self.turn + pause / nodes };
@@ -226,7 +227,7 @@ impl Lease {
     }
 
     /// What the node is told of that.
-    pub(super) fn promised(&self, now: Tick) -> Promise {
+    pub(super) fn told(&self, now: Tick) -> Promise {
         match self.still_promised(now) {
             0 => Promise::NOTHING,
             tokens => Promise {

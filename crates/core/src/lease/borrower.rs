@@ -66,7 +66,7 @@ pub struct Borrower {
     pub(super) owed: u64,
     pub(super) gives: bool,
     /// When some were last given up for others.
-    pub(super) turned: Tick,
+    pub(super) made_way: Tick,
     /// What of `used` the last exchange has told.
     pub(super) told: u64,
     pub(super) demand: Demand,
@@ -109,7 +109,7 @@ impl Borrower {
             returned: 0,
             owed: 0,
             gives: false,
-            turned: Tick::ZERO,
+            made_way: Tick::ZERO,
             told: 0,
             demand: Demand::new(terms),
             last_spend: Tick::ZERO,

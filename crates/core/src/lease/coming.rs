@@ -21,7 +21,7 @@ impl Coming {
     /// Of so many tokens those that were promised, some moment before `now`.
     pub(super) fn of(tokens: u64, promise: &Promise, now: Tick, terms: &Terms) -> Self {
         // The node's clock may be the faster one.
-        let wait = nanos(promise.all_in + promise.all_in / Terms::DRIFT);
+        let wait = nanos(promise.all_in.saturating_add(promise.all_in / Terms::DRIFT));
         let all_in = now.as_nanos().saturating_add(wait);
         let coming =
             Self { tokens: tokens.min(promise.tokens), all_in, apart: terms.apart(promise.lanes) };

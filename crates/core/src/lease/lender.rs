@@ -326,7 +326,7 @@ impl Lender {
             lease: lease.id,
             tokens: lease.out(),
             span: hold.map_or(Duration::ZERO, Terms::span_of),
-            promise: lease.promised(now),
+            promise: lease.told(now),
             turn: Duration::from_nanos(lease.turn.saturating_sub(now.as_nanos())),
             decision,
             at: self.anchor.wall_at(now),

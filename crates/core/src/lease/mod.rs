@@ -27,7 +27,7 @@
 //! that comes in for a while. It promises none twice, so P shrinks no faster than D, and it has a node that
 //! is lent more keep back what D is more than P then. Hence D <= P <= what is kept back, at all times. What a
 //! node gives back P loses the last of, so that nobody is promised sooner what others wait for; a node that
-//! was not answered keeps back what it was lent, and more than it was told; and a lease lasts longer than
+//! was not answered cannot use at all what it never heard of; and a lease lasts longer than
 //! what is promised of it takes to come in.
 //!
 //! * A bucket stops refilling at `burst - O`. A lease that ends counts as used.

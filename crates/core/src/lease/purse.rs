@@ -183,9 +183,8 @@ mod tests {
         }
     }
 
-    /// What it says itself, and what it has a purse say, are the same.
-    #[test]
-    fn who_finds_too_little_while_more_is_asked_for_is_denied_by_the_purse_too() {
+    /// A node that was told at 2 ms that there is nothing, and asks again at 92.
+    fn denied() -> Borrower {
         let mut borrower = lent();
         borrower.book(after(1), 100, 100);
         assert!(matches!(borrower.spend(after(1), 1), Spend::Ask));
@@ -201,12 +200,28 @@ mod tests {
             at: Wall::default(),
         };
         assert!(borrower.answer(after(2), &nothing));
+        borrower
+    }
+
+    /// The borrower and the purse in front of it deny the same.
+    #[test]
+    fn who_finds_too_little_while_more_is_asked_for_is_denied_by_the_purse_too() {
+        let mut borrower = denied();
         assert_eq!(borrower.short_until(), after(95), "a moment after it is to ask");
         assert!(matches!(borrower.clone().spend(after(95), 1), Spend::Ask));
         assert!(matches!(borrower.spend(after(50), 1), Spend::Short(_)));
         assert!(borrower.exchange(after(92)).is_some());
         assert!(matches!(borrower.spend(after(96), 1), Spend::Short(_)));
         assert!(borrower.short_until() > after(96), "until it is answered");
+    }
+
+    #[test]
+    fn what_the_store_had_long_ago_denies_nobody() {
+        let mut borrower = denied();
+        assert!(matches!(borrower.spend(after(400), 1), Spend::Ask));
+        assert!(borrower.ask(after(400), 1).is_some());
+        assert!(borrower.short_until() <= after(400), "there may be some by now");
+        assert!(matches!(borrower.spend(after(401), 1), Spend::Ask));
     }
 
     #[test]

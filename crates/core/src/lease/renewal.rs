@@ -239,7 +239,7 @@ impl Borrower {
             (false, target) => target,
             (true, 0) => 0,
             (true, _) => {
-                let more = if self.is_plenty_left() { self.peak.div_ceil(TURN).max(1) } else { 0 };
+                let more = if self.is_plenty_left() { self.peak.div_ceil(SHARE).max(1) } else { 0 };
                 (self.peak + more).saturating_sub(self.used)
             }
         }
@@ -252,6 +252,10 @@ impl Borrower {
     }
 
     fn send(&mut self, now: Tick, cost: u64) -> Exchange {
+        // That the store had too little was long ago if nobody has asked since then.
+        if now >= self.ready.after(self.terms.longest_pause()) {
+            self.short_of = None;
+        }
         let (unmet, is_long) = (self.unmet(), self.is_long());
         if now >= self.idle_from() && unmet == 0 || is_long {
             self.give_back();
@@ -268,7 +272,7 @@ impl Borrower {
         }
         let held = self.all_tokens();
         self.peak = self.used;
-        self.take_turns(now, unmet > 0 || cost > 0);
+        self.make_way(now, unmet > 0 || cost > 0);
         let gives = std::mem::take(&mut self.gives);
         let (want, least) = match is_long || gives {
             true => (0, 0),
@@ -303,10 +307,10 @@ impl Borrower {
     /// Where there are fewer permits than are asked for, a node that uses its own again and again would
     /// keep them for ever, and others would get none. So now and then it gives up some of them, those
     /// that are free next.
-    fn take_turns(&mut self, now: Tick, is_more_wanted: bool) {
+    fn make_way(&mut self, now: Tick, is_more_wanted: bool) {
         let is_short = self.terms.is_reusable() && is_more_wanted && self.short_of.is_some();
-        if is_short && self.owed == 0 && now.since(self.turned) >= self.terms.hold() * 2 {
-            (self.owed, self.turned) = (self.permits.div_ceil(TURN), now);
+        if is_short && self.owed == 0 && now.since(self.made_way) >= self.terms.hold() * 2 {
+            (self.owed, self.made_way) = (self.permits.div_ceil(SHARE), now);
         }
     }
 
@@ -327,7 +331,7 @@ impl Borrower {
     /// window ends. The store knows whose turn is when, if there is more soon.
     fn pause(&self, grant: &Grant) -> Duration {
         if !grant.turn.is_zero() {
-            return grant.turn;
+            return grant.turn.min(self.terms.pause() * 2);
         }
         let (least, more) = self.terms.pauses();
         let mixed = (self.node.number ^ self.sequence.rotate_left(32)).wrapping_mul(GOLDEN) >> 40;
@@ -341,7 +345,7 @@ impl Borrower {
 }
 
 /// Of so many permits one is given up for others.
-const TURN: u64 = 8;
+const SHARE: u64 = 8;
 
 /// No sum that is told is larger than this and the most that a limit can have, together.
 const MOST_TOLD: u64 = 1 << 48;

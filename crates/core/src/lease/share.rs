@@ -34,7 +34,9 @@ impl Lender {
         let share = left.div_ceil(others + 2).max(left.min(terms.few()));
         let lent = want.min(share.max(least));
         let lent = if lent >= left && self.budget.comes_in() {
-            account.take_turn(now, place, nanos(terms.pause()), others + 1);
+            if want > left {
+                account.take_turn(now, place, nanos(terms.pause()), others + 1);
+            }
             lent.min(left).max(want.min(self.ahead(account, now, terms, others + 1, least)))
         } else {
             lent.min(left)
@@ -69,11 +71,10 @@ impl Lender {
     fn promise(&self, account: &mut Account, now: Tick, place: usize, lent: u64, most: u64) {
         let missing = self.budget.all_in(&account.balance, now);
         let uncovered = missing.saturating_sub(account.lanes.promised(now.as_nanos()));
-        let tokens = lent.min(self.budget.tokens_of(uncovered));
-        if tokens > 0 {
-            let time = uncovered.min(self.budget.time_of(tokens));
+        let time = uncovered.min(self.budget.time_of(lent));
+        if time > 0 {
             let filled = account.lanes.fill(now.as_nanos(), time, most);
-            account.leases[place].promise(now, tokens, filled);
+            account.leases[place].promise(now, self.budget.tokens_of(time), filled);
         }
     }
 

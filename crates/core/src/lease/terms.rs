@@ -159,7 +159,7 @@ impl Terms {
     /// to it sooner than it can use them.
     pub(super) fn lanes(&self, want: u64, nodes: u64) -> u64 {
         let of_all = Promise::LANES.div_ceil(nodes);
-        want.div_ceil(self.lane()).max(of_all).min(Promise::LANES)
+        want.div_ceil(self.lane_tokens()).max(of_all).min(Promise::LANES)
     }
 
     /// A node that wants more than this has need of another lane: as many as come in by one lane while
@@ -169,10 +169,10 @@ impl Terms {
     /// use std::time::Duration;
     /// use tollgate_core::{Limit, lease::Terms};
     /// let terms = Terms::of(&Limit::token_bucket("1k/s")?, Duration::ZERO).expect("it is lent");
-    /// assert_eq!(terms.lane(), 39);
+    /// assert_eq!(terms.lane_tokens(), 39);
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
-    pub fn lane(&self) -> u64 {
+    pub fn lane_tokens(&self) -> u64 {
         let while_used = (self.hold / 4).min(LONGEST_USUAL) * 5 / 4;
         let lane = nanos(while_used).checked_div(nanos(self.interval) * Promise::LANES);
         lane.unwrap_or(0).max(1)
@@ -212,7 +212,8 @@ impl Terms {
 
     /// How long it is from one token to the next in so many lanes, in nanoseconds.
     pub(super) fn apart(&self, lanes: u64) -> u64 {
-        (nanos(self.interval) * Promise::LANES / lanes.max(1)).max(1)
+        let lanes = if lanes == 0 { Promise::LANES } else { lanes };
+        (nanos(self.interval) * Promise::LANES / lanes).max(1)
     }
 
     /// Whether what was used can be used again, as permits can.

@@ -144,6 +144,7 @@ proptest! {
             }
             let ask = world.nodes[node].ask(want);
             let grant = world.lender.exchange(&mut world.account, now, &ask).unwrap();
+            prop_assert!(grant.promise.all_in < grant.span, "it is in before the lease is over");
             if hears {
                 world.nodes[node].hear(now, &grant);
             }

@@ -247,7 +247,7 @@ fn terms(budget: &Budget) -> String {
         Some(terms) => {
             let (hold, trip) = (pair(terms.hold()), pair(terms.round_trip()));
             let [few, on_the_way, lane] =
-                [terms.few(), terms.on_the_way(), terms.lane()].map(clamped);
+                [terms.few(), terms.on_the_way(), terms.lane_tokens()].map(clamped);
             let pause = terms.pause().as_nanos();
             format!("{hold} {trip} {few} {on_the_way} {lane} {pause}")
         }

@@ -181,6 +181,47 @@ async fn a_lease_that_makes_no_sense_is_reported_alone() {
     }
 }
 
+/// A node that takes itself for further away than others may have the same limit and no lanes.
+#[tokio::test]
+async fn books_without_lanes_are_answered_and_those_that_make_no_sense_are_reported_alone() {
+    let redis = Redis::start(&[]);
+    let view = View::of(&redis.url());
+    let budget = view.budget("api", &Limit::token_bucket("100/s").unwrap());
+    let wants = |number, sequence| {
+        let node = Node { number, incarnation: 1 };
+        Exchange { sequence, want: 3, ..Exchange::strict(node, 0) }
+    };
+    view.ask(&budget, "alice", Exchange::once(100)).await.unwrap();
+    view.ask(&budget, "alice", wants(1, 1)).await.unwrap();
+    let name = name(&redis);
+    assert_eq!(redis.cli(&["HDEL", &name, "lanes"]), "1");
+    let grant = view.ask(&budget, "alice", wants(2, 1)).await.unwrap();
+    assert!(grant.promise.tokens > 0 && !grant.promise.all_in.is_zero(), "{grant:?}");
+    let look = (Arc::clone(&budget), Exchange::strict(Node { number: 3, incarnation: 1 }, 0));
+    for line in ["", "abc", "1 2 3 4", "1 2 3 4 5 6", "1 2 3 4 -5", "1 2 3 4 99999999999999999999"]
+    {
+        redis.cli(&["HSET", &name, "lanes", line]);
+        is_reported_alone(&redis, &view, [&look, &look, &look], &["HGETALL", &name]).await;
+    }
+}
+
+/// Such a number is as large as one may be, and a server that reckons with it is gone for all.
+#[tokio::test]
+async fn a_bucket_that_is_never_full_again_does_not_keep_the_server() {
+    let redis = Redis::start(&[]);
+    let view = View::of(&redis.url());
+    let budget = view.budget("api", &Limit::token_bucket("1M/s").unwrap());
+    let wants = |sequence| {
+        let node = Node { number: 1, incarnation: 1 };
+        Exchange { sequence, want: 200, ..Exchange::strict(node, 0) }
+    };
+    view.ask(&budget, "alice", wants(1)).await.unwrap();
+    redis.cli(&["HSET", &name(&redis), "full", "9007199254740991"]);
+    let answer = view.ask(&budget, "alice", wants(2)).await;
+    assert!(answer.is_err(), "{answer:?}");
+    assert_eq!(redis.cli(&["PING"]), "PONG");
+}
+
 fn garbled_lease(line: &str) -> Vec<String> {
     let words: Vec<_> = line.split(' ').collect();
     let mut lines = vec![String::new(), "abc".into(), words[1..].join(" "), format!("{line} 1")];
@@ -191,8 +232,8 @@ fn garbled_lease(line: &str) -> Vec<String> {
             lines.push(words.join(" "));
         }
     }
-    // More than is lent of the key, and less than nothing.
-    for (place, sum) in [(2, "40"), (3, "40"), (7, "2"), (10, "2")] {
+    // More than is lent of the key, less than nothing, and more lanes than there are or none.
+    for (place, sum) in [(2, "40"), (3, "40"), (7, "2"), (10, "2"), (13, "5"), (11, "3")] {
         let mut words = words.clone();
         words[place] = sum;
         lines.push(words.join(" "));

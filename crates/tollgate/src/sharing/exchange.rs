@@ -61,7 +61,10 @@ impl Sharing {
         let count = usize::from(first.is_some()) + unanswered.count();
         let most = self.config.timeout;
         let failure = match first {
-            Some(first) => Some(first).filter(|_| count * A_FEW_OF >= asks.len()),
+            Some(first) => {
+                let all = asks.iter().filter(is_asked).count();
+                Some(first).filter(|_| count * A_FEW_OF >= all)
+            }
             None if took > most / 2 => asks.iter().find(is_asked).map(|ask| {
                 (format!("the store took {took:?} to answer, of at most {most:?}"), ask)
             }),

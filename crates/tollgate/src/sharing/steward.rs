@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::mpsc::Receiver;
+use tokio::task::JoinHandle;
 use tollgate_core::Tick;
 use tollgate_core::lease::Exchange;
 use tollgate_local::{Place, Sleep};
@@ -23,6 +24,8 @@ pub(super) struct Steward {
     due: BinaryHeap<Reverse<(Tick, Place)>>,
     next: BTreeMap<Place, Tick>,
     swept: Tick,
+    /// Who tells the store what passed without it, one at a time.
+    paying: Option<JoinHandle<()>>,
 }
 
 /// So many places are looked at in one go.
@@ -34,7 +37,7 @@ const SWEEP: Duration = Duration::from_millis(100);
 impl Steward {
     pub(super) fn new(sharing: Weak<Sharing>, calls: Receiver<Call>) -> Self {
         let (due, next, swept) = (BinaryHeap::new(), BTreeMap::new(), Tick::ZERO);
-        Self { sharing, calls, due, next, swept }
+        Self { sharing, calls, due, next, swept, paying: None }
     }
 
     pub(super) async fn run(mut self) {
@@ -93,9 +96,10 @@ impl Steward {
         }
         self.renew(sharing, places, now);
         // What a rule let pass because one answer was missing is told soon after.
-        if sweeps && !sharing.breaker.is_open() && sharing.debts.len() > 0 {
+        let pays = self.paying.as_ref().is_some_and(|paying| !paying.is_finished());
+        if sweeps && !pays && !sharing.breaker.is_open() && sharing.debts.len() > 0 {
             let sharing = Arc::clone(sharing);
-            tokio::spawn(async move { _ = pay(&sharing).await });
+            self.paying = Some(tokio::spawn(async move { _ = pay(&sharing).await }));
         }
         if !undone.is_empty() && !sharing.breaker.is_open() {
             let sharing = Arc::clone(sharing);

@@ -278,7 +278,7 @@ local function lend(account, budget, lease, want, least)
     local share = max(math.ceil(left / (others + 2)), min(left, few))
     local lent = min(want, max(share, least))
     if lent >= left and budget.left_ahead then
-        take_turn(account, lease, others + 1)
+        if want > left then take_turn(account, lease, others + 1) end
         lent = max(min(lent, left), min(want, ahead(account, budget, left, others + 1, least)))
     else
         lent = min(lent, left)
@@ -402,8 +402,9 @@ local function exchange(key, budget)
     if ask.is_forgotten then return forget(account, budget) end
     if not budget.settle(account, ask) then return digits(OTHER_WINDOW) end
     advance(account, budget)
-    if account.leases == 0 and is_lent and budget.left_ahead then
-        -- What is missing then is nobody's: it was lent by a memory that is lost.
+    if budget.left_ahead and is_lent and (account.leases == 0 or not account.lanes) then
+        -- What is missing then is nobody's: it was lent by a memory that is lost. There are leases without
+        -- lanes if a node that takes itself for further away than others does not have the limit lent.
         local missing = budget.missing(account)
         account.lanes = { missing, missing, missing, missing, 0 }
     end

@@ -57,11 +57,12 @@ end
 
 -- Has the node keep back what is not in yet of what was lent to it, and that no other keeps back.
 local function promise(account, budget, lease, want, lent, nodes)
+    if lent == 0 then return end
     local lanes, missing = account.lanes, budget.missing(account)
-    local uncovered = max(missing - floor((lanes[1] + lanes[2] + lanes[3] + lanes[4]) / 4), 0)
-    local tokens = min(lent, budget.tokens_of(uncovered))
-    if tokens == 0 then return end
-    local time = min(uncovered, budget.time_of(tokens))
+    local uncovered = missing - floor((lanes[1] + lanes[2] + lanes[3] + lanes[4]) / 4)
+    if uncovered <= 0 then return end
+    local time = min(uncovered, budget.time_of(lent))
+    local tokens = budget.tokens_of(time)
     local most = min(max(math.ceil(want / lane), math.ceil(4 / nodes)), 4)
     local all_in, used = fill(lanes, time, most)
     local before = still_promised(account, lease)

@@ -41,6 +41,10 @@ end
 -- Whether the numbers of a lease can be ones. All leases together hold what is lent, so none holds more.
 local function is_lease(account, lease)
     if #lease ~= LEASE_NUMBERS or lease[OVER] > 1 or lease[HUNGRY] > 1 then return false end
+    -- What is promised comes in by lanes, of which an account of anything but a bucket has none.
+    if lease[PROMISED] > 0 and not (account.lanes and lease[LANES] >= 1) or lease[LANES] > 4 then
+        return false
+    end
     for index = 1, LEASE_NUMBERS do
         -- Sums since the lease began can be more than there ever is at once.
         if not (lease[index] >= 0 and lease[index] < 2 ^ 55) then return false end
