@@ -313,7 +313,7 @@ pub(crate) fn answer_of_log(
 /// The answer of a log or of no limit at all, which lend nothing and remember nobody.
 pub(crate) const fn unremembered(ask: &Ask, epoch: u64, decision: Decision, at: Wall) -> Grant {
     let sequence = ask.exchange().sequence;
-    let lease = LeaseId { epoch, began: sequence };
+    let lease = LeaseId { epoch, began: at.as_unix_nanos() / 1_000 };
     let (span, turn) = (Duration::ZERO, Duration::ZERO);
     Grant { sequence, lease, tokens: 0, span, promise: Promise::NOTHING, turn, decision, at }
 }

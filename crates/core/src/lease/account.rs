@@ -137,11 +137,16 @@ impl Account {
     /// Takes note of what a node has used and returned, as far as it holds so much. A lease that is
     /// over makes room for a new one, and so does one of which nothing is held by a node that knows of
     /// none: it has let it go.
-    pub(super) fn settle(&mut self, budget: &Budget, place: usize, exchange: &Exchange) {
+    pub(super) fn settle(
+        &mut self,
+        budget: &Budget,
+        place: usize,
+        exchange: &Exchange,
+        next: LeaseId,
+    ) {
         let lease = &mut self.leases[place];
         if lease.is_over || exchange.lease.is_none() && lease.out() == 0 {
-            let id = LeaseId { epoch: lease.id.epoch, began: exchange.sequence };
-            *lease = Lease::new(lease.node, id, lease.answer);
+            *lease = Lease::new(lease.node, next, lease.answer);
         }
         if exchange.lease != Some(lease.id) {
             return;

@@ -20,8 +20,8 @@ pub struct Node {
     pub incarnation: u64,
 }
 
-/// Names a lease of one node: the exchange that it began with, and the memory that the store had
-/// then. An exchange about another lease than the one the store knows of settles nothing.
+/// Names a lease of one node: when it began, and the memory that the store had then. An exchange about
+/// another lease than the one the store knows of settles nothing.
 ///
 /// ```
 /// use tollgate_core::lease::LeaseId;
@@ -31,7 +31,8 @@ pub struct Node {
 pub struct LeaseId {
     /// The store's memory: another one after it was lost.
     pub epoch: u64,
-    /// The number of the first exchange.
+    /// When that was, by the store's clock, in microseconds since 1970. A message that comes so late that
+    /// the store has forgotten its sender can begin a lease, and that is not the one it was about.
     pub began: u64,
 }
 

@@ -212,7 +212,9 @@ impl Lender {
             match exchange.sequence.cmp(&answer.sequence) {
                 Ordering::Less => return None,
                 Ordering::Equal => return Some(*answer),
-                Ordering::Greater => account.settle(&self.budget, place, exchange),
+                Ordering::Greater => {
+                    account.settle(&self.budget, place, exchange, self.lease_id(now));
+                }
             }
         }
         if let Some(undo) = exchange.undo.filter(|_| !exchange.is_numbered())
@@ -334,8 +336,13 @@ impl Lender {
         lease.answer
     }
 
+    /// The name of a lease that begins now.
+    pub(super) fn lease_id(&self, now: Tick) -> LeaseId {
+        LeaseId { epoch: self.epoch, began: self.anchor.wall_at(now).as_unix_nanos() / 1_000 }
+    }
+
     fn new_lease(&self, node: Node, sequence: u64, now: Tick) -> Lease {
-        let id = LeaseId { epoch: self.epoch, began: sequence };
+        let id = self.lease_id(now);
         let (span, promise, decision) = (Duration::ZERO, Promise::NOTHING, Decision::unlimited());
         let at = self.anchor.wall_at(now);
         let turn = Duration::ZERO;

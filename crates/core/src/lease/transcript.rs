@@ -100,7 +100,7 @@ impl Lender {
         };
         let (sequence, at) = (exchange.sequence, self.anchor.wall_at(now));
         let Some((lease, tokens)) = record.held else {
-            let lease = LeaseId { epoch: record.epoch, began: sequence };
+            let lease = LeaseId { epoch: record.epoch, ..self.lease_id(now) };
             let (span, promise, turn) = (Duration::ZERO, Promise::NOTHING, Duration::ZERO);
             return Some(Grant { sequence, lease, tokens: 0, span, promise, turn, decision, at });
         };

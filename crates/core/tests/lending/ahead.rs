@@ -159,7 +159,7 @@ fn nodes_that_find_nothing_take_turns() {
     let (lender, mut account) = lender(&Limit::token_bucket("1k/s").unwrap());
     assert!(lender.exchange(&mut account, at(0), &Exchange::once(1_000)).is_some());
     let mut told = |sequence, micros| {
-        let lease = (sequence > 1).then_some(LeaseId { epoch: 0, began: 1 });
+        let lease = (sequence > 1).then_some(LeaseId { epoch: 0, began: 0 });
         let ask = |number| Exchange { sequence, lease, ..wants(number, 500) };
         let turn = |number| {
             let grant = lender.exchange(&mut account, at(micros), &ask(number)).unwrap();

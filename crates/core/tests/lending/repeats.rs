@@ -102,3 +102,28 @@ fn a_strict_decision_asked_for_twice_is_spent_once() {
     }
     assert_eq!(lender.left(&mut account, Tick::ZERO), 40);
 }
+
+/// So late that the store has forgotten who sent it: the lease that it begins is another one than the one
+/// that it began the first time, or what was told of that would be settled with it, and lent twice.
+#[test]
+fn a_lease_that_a_late_message_begins_is_another_one() {
+    let limit = Limit::fixed_window("100/s").unwrap();
+    let lender = Lender::new(&limit, Anchor::default(), Duration::from_millis(2)).unwrap();
+    let mut account = lender.open(Tick::ZERO, Phase::default());
+    let at = |millis| Tick::ZERO.after(Duration::from_millis(millis));
+    let node = Node { number: 1, incarnation: 1 };
+    let ask = Exchange { want: 30, ..Exchange::strict(node, 0) };
+    let first = lender.exchange(&mut account, at(0), &ask).unwrap();
+    let back = Exchange { sequence: 2, lease: Some(first.lease), returned: 30, want: 0, ..ask };
+    lender.exchange(&mut account, at(10), &back).unwrap();
+    for incarnation in 2..2 + Account::MAX_LEASES as u64 {
+        let other = Exchange::strict(Node { number: 2, incarnation }, 0);
+        lender.exchange(&mut account, at(20), &other).unwrap();
+    }
+    let again = lender.exchange(&mut account, at(30), &ask).unwrap();
+    assert_eq!((again.tokens, account.escrow()), (30, 30), "nobody knows that it came before");
+    assert_ne!(again.lease, first.lease);
+    let told = Exchange { sequence: 3, ..back };
+    let held = lender.exchange(&mut account, at(40), &told).unwrap();
+    assert_eq!((held.tokens, account.escrow()), (30, 30), "none of these was given back");
+}

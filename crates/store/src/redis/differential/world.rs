@@ -10,7 +10,7 @@ use super::memory::{Mark, Replica};
 use super::model::{Memory, Model};
 use super::server::{hash, said, said_at};
 use crate::ask::Ask;
-use crate::budget::Budget;
+use crate::budget::{Budget, Kind};
 use crate::error::StoreError;
 use crate::redis::answer::{self, Answer, Answers, Line, Reply};
 use crate::redis::form::{Form, Loss};
@@ -141,6 +141,7 @@ impl World {
         let foreign: Vec<_> = self.keys.iter().map(|key| self.foreign(key)).collect();
         let replies = self.in_redis(questions, word, skew);
         let mut grants = Vec::new();
+        let shift = self.shift();
         for (index, (redis, escrow)) in replies.into_iter().enumerate() {
             let (question, ask) = (questions[index], &asks[index]);
             let what = format!("{} at {}, {word}: {question:?}", self.budget, self.now);
@@ -155,7 +156,7 @@ impl World {
                 grants.push(None);
                 continue;
             };
-            let redis = redis.map(|reply| self.epochs.here(reply));
+            let redis = redis.map(|reply| self.epochs.here(reply, shift));
             let (exchange, carried) = match question.what {
                 What::Exchange(exchange, carried) => (exchange, carried),
                 What::Forget => {
@@ -195,6 +196,13 @@ impl World {
         carried.into_iter().fold(ask, Ask::carrying)
     }
 
+    /// By how many microseconds leases begin later in Redis: permits know no wall in the model.
+    fn shift(&self) -> u64 {
+        let is_permits =
+            matches!(self.budget.kind(), Kind::Lent(lender) if lender.permits().is_some());
+        if is_permits { self.budget.origin().as_unix_nanos() / 1_000 } else { 0 }
+    }
+
     /// What Redis says to each question, and what is lent afterwards.
     fn in_redis(
         &self,
@@ -202,7 +210,10 @@ impl World {
         word: &str,
         skew: i64,
     ) -> Vec<(Result<Reply, StoreError>, u64)> {
-        let there = |lease: LeaseId| LeaseId { epoch: self.epochs[lease.epoch as usize], ..lease };
+        let there = |lease: LeaseId| LeaseId {
+            epoch: self.epochs[lease.epoch as usize],
+            began: lease.began + self.shift(),
+        };
         let mut around = answer::wall(self.now.saturating_add_signed(skew));
         let mut replies: Vec<_> = questions.iter().map(|_| None).collect();
         while replies.contains(&None) {
@@ -266,15 +277,17 @@ impl World {
 
 /// Memories of Redis have names, those of the model are counted.
 trait Epochs {
-    fn here(&self, reply: Reply) -> Reply;
+    fn here(&self, reply: Reply, shift: u64) -> Reply;
 }
 
 impl Epochs for Vec<u64> {
-    fn here(&self, reply: Reply) -> Reply {
+    fn here(&self, reply: Reply, shift: u64) -> Reply {
         let Reply::Grant(grant) = reply else { return reply };
         let number = self.iter().rposition(|epoch| *epoch == grant.lease.epoch);
         let epoch = number.expect("it is one of them") as u64;
-        Reply::Grant(Grant { lease: LeaseId { epoch, ..grant.lease }, ..grant })
+        // Where there is none, the model itself has named it.
+        let began = grant.lease.began.checked_sub(shift).unwrap_or(grant.lease.began);
+        Reply::Grant(Grant { lease: LeaseId { epoch, began }, ..grant })
     }
 }
 

@@ -227,7 +227,7 @@ local function settle(account, budget, lease, ask)
     if lease[OVER] == 1 or (ask.lease_epoch < 0 and out(lease) == 0) then
         account.hungry = account.hungry - lease[HUNGRY]
         for index = GRANTED, TURN do lease[index] = 0 end
-        lease[BEGAN] = ask.sequence
+        lease[BEGAN] = account.at
     end
     if ask.lease_epoch ~= EPOCH or ask.lease_began ~= lease[BEGAN] then return end
     if not budget.reusable then
@@ -264,7 +264,7 @@ local function admit(account, ask)
         account.leases = account.leases - 1
     end
     account.leases = account.leases + 1
-    return new_lease(ask.sequence, ask.sequence)
+    return new_lease(ask.sequence, account.at)
 end
 
 -- Lends up to `want`, and at most the node's share of what is left, or all of it if that is little. If
