@@ -118,11 +118,12 @@ fn passed(
     let note = format!("counters that are synced every 100 ms: {:.1} %", synced.over_percent);
     session.add(row.promising(Reach::AtMost(0.0, Unit::Percent)).noting(note));
     let row = Row::alone(under, Unit::Percent, lent.under_percent);
-    // Where most of it cannot be helped, the rest is what is promised.
+    let row = row.promising(Reach::AtMost(most, Unit::Percent));
+    // Where most of it cannot be helped, that is said.
     let waiting = fleet.waiting_percent();
     session.add(match fleet.load == Load::Bursts && waiting > most / 2.0 {
-        false => row.promising(Reach::AtMost(most, Unit::Percent)),
-        true => row.promising(Reach::AtMost(most + waiting, Unit::Percent)).noting(format!(
+        false => row,
+        true => row.noting(format!(
             "a node is asked once in {:.0} ms, so a token waits for as long: {waiting:.2} % alone",
             1_000.0 * *nodes as f64 / fleet.per_second as f64
         )),
