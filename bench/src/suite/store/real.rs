@@ -2,7 +2,8 @@
 //!
 //! Time begins before the first request is sent. What was heard until some moment is held against what
 //! may have passed until then, so too many cannot hide; in the end, all that passed is held against what
-//! may have passed until the last request was sent.
+//! may have passed until the last request was sent. Bursts are held against that one by one: in the second
+//! of silence before each of them the bucket has filled, whatever was left in it.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -21,7 +22,9 @@ use crate::suite::doors::scrape;
 pub(super) fn run(session: &mut Session) -> Result<Option<Panel>, BenchError> {
     let [over, under, asks] = ["too many", "too few", "exchanges of one about one hot key"]
         .map(|what| format!("five real nodes: {what}"));
-    if !session.wants_any([&over, &under, &asks]) {
+    let [over_in_bursts, under_in_bursts] =
+        ["too many", "too few"].map(|what| format!("five real nodes, bursts: {what}"));
+    if !session.wants_any([&over, &under, &asks, &over_in_bursts, &under_in_bursts]) {
         return Ok(None);
     }
     let (tollgate, redis) = (tollgate(session)?, server::start()?);
@@ -30,13 +33,12 @@ pub(super) fn run(session: &mut Session) -> Result<Option<Panel>, BenchError> {
     let start = |_| Server::node(&tollgate, "--resp", RULES, &flags);
     let nodes = (0..NODES).map(start).collect::<Result<Vec<_>, _>>()?;
     session.progress.say("five real nodes");
-    let seconds = if session.scale.is_quick() { 2 } else { 10 };
-    let course = Clients::of(&nodes)?.run(seconds, || exchanges(&nodes))?;
-    let note = format!("{} of {} passed", course.passed, course.asked);
-    let row = Row::alone(over, Unit::Percent, course.over_percent).noting(note);
-    session.add(row.promising(Reach::AtMost(0.0, Unit::Percent)));
-    let row = Row::alone(under, Unit::Percent, course.under_percent);
-    session.add(row.promising(Reach::AtMost(0.1, Unit::Percent)));
+    let (seconds, bursts) = if session.scale.is_quick() { (2, 1) } else { (10, 10) };
+    let mut clients = Clients::of(&nodes)?;
+    let course = clients.run(seconds, || exchanges(&nodes))?;
+    add(session, [over, under], 0.1, &course);
+    session.progress.say("five real nodes, bursts");
+    add(session, [over_in_bursts, under_in_bursts], 0.3, &clients.run_in_bursts(bursts)?);
     let later = course.exchanges.iter().skip(1).copied().max().unwrap_or(0);
     let note = format!("in the busiest second, {} in the first", course.exchanges[0]);
     let row = Row::alone(asks, Unit::PerSecond, later as f64).noting(note);
@@ -52,18 +54,35 @@ pub(super) fn run(session: &mut Session) -> Result<Option<Panel>, BenchError> {
     }))
 }
 
+/// What passed beside what may have.
+fn add(session: &mut Session, [over, under]: [String; 2], may_lack: f64, course: &Course) {
+    let note = format!("{} of {} passed", course.passed, course.asked);
+    let row = Row::alone(over, Unit::Percent, course.over_percent).noting(note);
+    session.add(row.promising(Reach::AtMost(0.0, Unit::Percent)));
+    let row = Row::alone(under, Unit::Percent, course.under_percent());
+    session.add(row.promising(Reach::AtMost(may_lack, Unit::Percent)));
+}
+
 /// What passed over time.
+#[derive(Default)]
 struct Course {
     /// Every second: what passed until then, and what may have.
     points: Vec<(f64, f64)>,
     asked: u64,
     passed: u64,
+    /// What may have passed until the last request was sent.
+    may_pass: f64,
     /// By how much more passed at the worst moment, in per cent of what may have.
     over_percent: f64,
-    /// By how much less passed in the end, in per cent of what may have.
-    under_percent: f64,
     /// How often the busiest node has asked the store, in each second.
     exchanges: Vec<u64>,
+}
+
+impl Course {
+    /// By how much less passed in the end, in per cent of what may have.
+    fn under_percent(&self) -> f64 {
+        (100.0 * (1.0 - self.passed as f64 / self.may_pass)).max(0.0)
+    }
 }
 
 /// How often each node has asked its store.
@@ -90,18 +109,35 @@ impl Clients {
             client.ask("somebody", 1)?;
         }
         clients.hear_all()?;
-        for client in &mut clients.0 {
-            (client.asked, client.answered, client.passed) = (0, 0, 0);
-        }
         Ok(clients)
+    }
+
+    /// Asks for a second, again and again, each time after a second of silence.
+    fn run_in_bursts(&mut self, bursts: usize) -> Result<Course, BenchError> {
+        let mut all = Course::default();
+        for _ in 0..bursts {
+            let watch = Stopwatch::start();
+            while watch.elapsed() < SILENCE {
+                pause();
+            }
+            let burst = self.run(1, || Ok(Vec::new()))?;
+            all.asked += burst.asked;
+            all.passed += burst.passed;
+            all.may_pass += burst.may_pass;
+            all.over_percent = all.over_percent.max(burst.over_percent);
+        }
+        Ok(all)
     }
 
     /// Asks evenly, whatever the answers are. What could not be asked in time is caught up on.
     fn run(
-        mut self,
+        &mut self,
         seconds: usize,
         asked: impl Fn() -> Result<Vec<u64>, BenchError>,
     ) -> Result<Course, BenchError> {
+        for client in &mut self.0 {
+            (client.asked, client.answered, client.passed) = (0, 0, 0);
+        }
         let (mut before, mut exchanges) = (asked()?, Vec::new());
         let (watch, mut last_sent) = (Stopwatch::start(), Duration::ZERO);
         let may = |since: Duration| BURST + RATE * since.as_secs_f64();
@@ -132,9 +168,9 @@ impl Clients {
             points,
             asked: self.0.iter().map(|client| client.asked).sum(),
             passed,
+            may_pass: may(last_sent),
             exchanges,
             over_percent: over_percent.max(too_many(passed, watch.elapsed())),
-            under_percent: (-too_many(passed, last_sent)).max(0.0),
         })
     }
 
@@ -215,6 +251,9 @@ const BURST: f64 = 1_000.0;
 const RATE: f64 = 1_000.0;
 const PER_SECOND: f64 = 10_000.0;
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Between bursts: in this time an empty bucket is full again.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// How answers of eight parts begin.
 const YES: &[u8] = b"*8\r\n:0\r\n";
