@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use redis::Value;
 use tollgate_core::lease::{Grant, LeaseId, Promise, Record};
-use tollgate_core::{Decision, LogRule, Plan, Retry, State, Wall};
+use tollgate_core::{Decision, LogRule, Plan, Retry, State, Tick, Wall};
 
 use crate::ask::Ask;
-use crate::budget::Kind;
+use crate::budget::{Budget, Kind};
 use crate::error::StoreError;
 use crate::memory::unremembered;
 use crate::redis::form::{BILLION, clamped};
@@ -90,6 +90,12 @@ impl<'a> Answers<'a> {
         let moves = unsigned(moves)?;
         let answers = Self { now, epoch, lost, moves, lines: &bytes[end + 1..], questions };
         (answers.each().count() == questions).then_some(answers)
+    }
+
+    /// Whether the store's clock says a time that the budget counts in. By one that does not, windows are
+    /// named that nobody is in, and whatever stands under a key seems to make no sense.
+    pub(super) fn is_in_time_of(&self, budget: &Budget) -> bool {
+        budget.tick_at(self.now).is_some_and(|now| now < Tick::MAX)
     }
 
     /// One for each question; fewer if something else stands there.

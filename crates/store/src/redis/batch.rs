@@ -242,6 +242,10 @@ impl Round<'_> {
             self.shared.learn(first.name.slot, now, epoch);
             self.shared.learn_age(first.name.slot, Age { epoch, moves: answers.moves });
         }
+        if !group.iter().all(|job| answers.is_in_time_of(job.ask.budget())) {
+            group.into_iter().for_each(|job| job.answer(Err(StoreError::Clock)));
+            return again;
+        }
         for (mut job, line) in group.into_iter().zip(answers.each()) {
             match answer::read(line, &answers, &job.ask, &job.name.text) {
                 Answer::Said(answer) => job.answer(answer),

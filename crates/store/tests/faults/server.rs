@@ -1,8 +1,13 @@
 //! A server that is not there, or does not do what it is asked.
 
+use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_store::{RedisConfig, Store as _, StoreError};
+use tollgate_core::lease::{Exchange, Node};
+use tollgate_core::{Limit, Wall};
+use tollgate_local::{Clock as _, SystemClock};
+use tollgate_store::{Budget, RedisConfig, Store as _, StoreError};
 
 use crate::process::{Redis, free_port};
 use crate::view::{View, pause};
@@ -49,7 +54,7 @@ async fn no_more_questions_wait_than_may() {
     let budget = view.bucket("1k/day");
     view.left_at_last(&budget, "k").await;
     redis.signal("STOP");
-    let asks = tollgate_store::Ask::new(budget, "k", tollgate_core::lease::Exchange::once(1));
+    let asks = tollgate_store::Ask::new(budget, "k", Exchange::once(1));
     let answers = view.store.exchange(&vec![asks; 15]).await;
     let busy = |answer: &&Result<_, StoreError>| matches!(answer, Err(StoreError::Busy { .. }));
     assert_eq!(answers.iter().filter(busy).count(), 5, "{answers:?}");
@@ -85,7 +90,7 @@ async fn credentials_and_leave_are_asked_for_by_name() {
     );
     let view = View::of(&format!("redis://able:pw@127.0.0.1:{}", redis.port));
     assert_eq!(view.spend(&view.bucket("6/day"), "k").await, Ok(true));
-    let log = view.budget("log", &tollgate_core::Limit::sliding_log("5/day").unwrap());
+    let log = view.budget("log", &Limit::sliding_log("5/day").unwrap());
     assert_eq!(view.spend(&log, "k").await, Ok(true));
 }
 
@@ -107,7 +112,7 @@ async fn a_server_without_memory_says_so() {
     let redis = Redis::start(&["--maxmemory-policy", "noeviction"]);
     let view = View::of(&redis.url());
     let budget = view.bucket("5/day");
-    let log = view.budget("log", &tollgate_core::Limit::sliding_log("5/day").unwrap());
+    let log = view.budget("log", &Limit::sliding_log("5/day").unwrap());
     assert_eq!(view.spend(&budget, "k").await, Ok(true));
     assert_eq!(view.spend(&log, "k").await, Ok(true));
     redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
@@ -151,4 +156,38 @@ async fn scripts_that_were_flushed_are_loaded_again() {
     redis.cli(&["SCRIPT", "FLUSH"]);
     assert_eq!(view.spend(&budget, "k").await, Ok(true));
     assert_eq!(view.left(&budget, "k").await, Ok(3));
+}
+
+/// By the clock of whoever made the budgets, that of the server is two years behind, or six ahead. It is not
+/// about the key, which nobody is to remove, but about the store.
+#[tokio::test]
+async fn a_server_whose_clock_is_wrong_by_years_says_so() {
+    let redis = Redis::start(&[]);
+    let view = View::of(&redis.url());
+    let year = Duration::from_secs(366 * 86_400);
+    let now = Duration::from_nanos(SystemClock::new().wall().as_unix_nanos());
+    let trip = Duration::from_millis(5);
+    for made in [now + 2 * year, now - 6 * year] {
+        let made = Wall::from_unix_seconds(made.as_secs());
+        let permits = Budget::of_permits("permits", NonZeroU32::MIN, trip, made);
+        let limits = [
+            Limit::token_bucket("50/day").unwrap(),
+            Limit::leaky_shape("50/s", 5).unwrap(),
+            Limit::fixed_window("50/day").unwrap(),
+            Limit::calendar("50/day", "UTC").unwrap(),
+            Limit::sliding_window("50/day").unwrap(),
+            Limit::sliding_log("50/day").unwrap(),
+        ];
+        let budgets = limits.iter().map(|limit| Budget::new("api", limit, trip, made));
+        for budget in budgets.chain([permits]).map(Arc::new) {
+            let node = Node { number: 1, incarnation: 1 };
+            for exchange in [Exchange::once(1), Exchange::strict(node, 1)] {
+                let error = view.ask(&budget, "k", exchange).await.unwrap_err();
+                assert_eq!(error, StoreError::Clock, "{budget}: {error}");
+                assert!(!error.is_about_key());
+            }
+            assert_eq!(view.store.forget(&budget, b"k").await, Err(StoreError::Clock), "{budget}");
+        }
+    }
+    assert_eq!(view.spend(&view.bucket("5/day"), "k").await, Ok(true), "others go on");
 }
