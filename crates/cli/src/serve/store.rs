@@ -21,7 +21,8 @@ pub(super) async fn serving(
     let opened = open(store, shown.as_ref())?;
     // Whoever comes first is not to wait for a connection.
     if let Err(error) = greeted(&opened).await {
-        tracing::warn!(%error, "the store does not answer; `tollgate doctor` looks at why");
+        let (at, what) = (self::shown(store), complaint(&error));
+        tracing::warn!(store = at, %error, "{what}; `tollgate doctor` looks at why");
     }
     Ok((Service::sharing(rules, config.keys, opened, store.sharing())?, shown))
 }
@@ -36,6 +37,19 @@ async fn greeted(store: &RedisStore) -> Result<(), StoreError> {
         }
     }
     said.map(|_| ())
+}
+
+/// What is wrong with a store: one that says no is there, and whoever is told that it is not looks in the
+/// wrong place.
+const fn complaint(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Unreachable { .. }
+        | StoreError::Timeout { .. }
+        | StoreError::Busy { .. }
+        | StoreError::NoPrimary { .. } => "the store does not answer",
+        StoreError::Version { .. } | StoreError::Clock => "the store is of no use as it is",
+        _ => "the store refuses",
+    }
 }
 
 /// How often it is asked before it is served without.

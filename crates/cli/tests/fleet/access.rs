@@ -94,3 +94,38 @@ fn sentinels_are_asked_by_their_own_user_and_no_password_is_shown() {
         assert!(!said.contains(word), "{said}");
     }
 }
+
+#[test]
+fn a_store_that_refuses_is_named_and_not_said_to_be_silent() {
+    let redis = Redis::start(&["--requirepass", "5ecr3t"]);
+    let users =
+        ["ACL SETUSER asker on >w0rd ~tg:* +info +select", "ACL SETUSER mute on >w0rd +ping"];
+    for user in users {
+        let words: Vec<_> = ["-a", "5ecr3t"].into_iter().chain(user.split(' ')).collect();
+        assert_eq!(redis.cli(&words), "OK");
+    }
+    let at = format!("127.0.0.1:{}", redis.port);
+    for (user, database, reason) in [
+        ("", "", "NOAUTH"),
+        (":0ther@", "", "wants other credentials"),
+        ("asker:0ther@", "", "wants other credentials"),
+        ("asker:w0rd@", "", "NOPERM"),
+        ("mute:w0rd@", "", "NOPERM"),
+        (":5ecr3t@", "/99", "DB index is out of range"),
+    ] {
+        let url = format!("redis://{user}{at}{database}");
+        let mut fleet = Fleet::start(1, &url, RULES);
+        let said = fleet.nodes[0].process.wait_for_line("`tollgate doctor` looks at why");
+        let output = fleet.nodes[0].process.output().join("\n");
+        assert!(said.contains("the store refuses; "), "{said}");
+        assert!(said.contains(reason) && said.contains(&at), "{said}");
+        for word in ["5ecr3t", "w0rd", "0ther"] {
+            assert!(!output.contains(word), "{output}");
+        }
+    }
+    drop(redis);
+    let nobody = format!("redis://:5ecr3t@{at}");
+    let mut fleet = Fleet::start(1, &nobody, RULES);
+    let said = fleet.nodes[0].process.wait_for_line("`tollgate doctor` looks at why");
+    assert!(said.contains("the store does not answer; ") && said.contains(&at), "{said}");
+}
