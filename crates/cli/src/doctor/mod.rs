@@ -61,7 +61,16 @@ async fn examine(url: &str, config: &RedisConfig) -> Result<Vec<Diagnosis>, Erro
         Err(error @ (StoreError::Address { .. } | StoreError::NoTls { .. })) => {
             return Err(error.into());
         }
-        Err(error) => return Ok(vec![reach::failed(&error, speaks_tls(url)).await]),
+        Err(error) => {
+            let found = reach::failed(&error, speaks_tls(url)).await;
+            // Sentinels are many, and what is wrong with them names each.
+            let is_theirs = matches!(
+                error,
+                StoreError::SentinelCredentials { .. } | StoreError::NoPrimary { .. }
+            );
+            let place = if is_theirs { None } else { reach::place(url, config).await };
+            return Ok(vec![place.into_iter().fold(found, |found, place| found.at(&place))]);
+        }
     };
     if !is_cluster(url) {
         return Ok(of_server(&visit, &[0], false, speaks_tls(url)).await);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
-use tollgate_store::StoreError;
+use tollgate_store::{RedisConfig, RedisVisit, StoreError};
 
 use super::diagnosis::Diagnosis;
 
@@ -77,7 +77,56 @@ pub(super) async fn failed(error: &StoreError, is_tls: bool) -> Diagnosis {
             format!("no Sentinel names a primary of `{service}`: {reason}"),
             "see that the Sentinels run, and under which name they watch it: SENTINEL masters",
         ),
-        error => Diagnosis::problem(CODE, error.to_string(), "see what the server's log says"),
+        StoreError::Refused { reason } => refused(reason),
+        error => Diagnosis::problem(CODE, error.to_string(), LOOK),
+    }
+}
+
+/// What a server says to an address that names what it does not have.
+fn refused(reason: &str) -> Diagnosis {
+    let (message, remedy) = match reason {
+        _ if reason.contains("DB index is out of range") => (
+            "the number of the database in the address is too high",
+            "the last part of the address is that number, from 0 on: a server has 16 unless its \
+             `databases` says otherwise",
+        ),
+        _ if reason.contains("SELECT is not allowed") => (
+            "it is one of a Cluster, which has no databases",
+            "write redis+cluster:// in place of redis://, and nothing after the hosts",
+        ),
+        _ => ("it answers something else than it should", LOOK),
+    };
+    Diagnosis::problem(CODE, format!("{message} ({reason})"), remedy)
+}
+
+/// The host and the port that an address leads to, for errors that do not say whose they are. Of several
+/// servers of a Cluster it is the last: the others were asked before it.
+pub(super) async fn place(url: &str, config: &RedisConfig) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let (rest, behind) = rest.split_once('?').unwrap_or((rest, ""));
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let Some(plain) = scheme.strip_suffix("+sentinel") else {
+        return hosts.split(',').next_back().map(with_port);
+    };
+    let service = path.split('/').next().unwrap_or_default();
+    let user = behind.strip_prefix("sentinel=").map(|user| format!("{user}@")).unwrap_or_default();
+    for host in hosts.split(',') {
+        let sentinel = RedisVisit::open(&format!("{plain}://{user}{host}"), config.clone()).await;
+        let Ok(sentinel) = sentinel else { continue };
+        let named = sentinel.ask(&["SENTINEL", "get-master-addr-by-name", service]).await;
+        if let Ok([host, port]) = named.as_deref() {
+            return Some(format!("{host}:{port}"));
+        }
+    }
+    None
+}
+
+/// An address of IPv6 has colons of its own, and stands in brackets.
+fn with_port(host: &str) -> String {
+    match host.rsplit_once(':') {
+        Some((_, port)) if !port.ends_with(']') => host.to_owned(),
+        _ => format!("{host}:6379"),
     }
 }
 
@@ -146,6 +195,8 @@ fn unreachable(obstacle: Obstacle, reason: &str, is_tls: bool) -> Diagnosis {
 
 const CODE: &str = "reachable";
 
+const LOOK: &str = "see what the server's log says";
+
 /// What the user of a store may do at least.
 pub(super) const NEEDED: &str = "allow its user what the store needs: ~tg:* +@hash +@list +@string \
     +exists +del +pexpire +time +info +evalsha +script|load +select +cluster|slots +asking";
@@ -161,6 +212,19 @@ mod tests {
         let said = StoreError::NotAllowed { reason: String::new() }.to_string();
         let (_, needed) = NEEDED.split_once(": ").unwrap();
         assert!(said.contains(needed), "{said}");
+    }
+
+    #[tokio::test]
+    async fn an_address_leads_to_a_host_and_a_port() {
+        for (url, told) in [
+            ("redis://h", "h:6379"),
+            ("redis://u:p%40@h:1/2", "h:1"),
+            ("rediss://u:p@[::1]/0", "[::1]:6379"),
+            ("redis://[::1]:7", "[::1]:7"),
+            ("valkey+cluster://:p@a:1,b", "b:6379"),
+        ] {
+            assert_eq!(place(url, &RedisConfig::default()).await.as_deref(), Some(told), "{url}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use crate::authority::Authority;
-use crate::process::{Redis, Sentinel, free_port};
+use crate::process::{Redis, Sentinel, cluster_port, free_port};
 use crate::{Folder, Run, tollgate};
 
 /// A server that lets in nobody whom this authority does not know.
@@ -157,4 +157,49 @@ fn sentinels_that_want_a_password_are_given_their_own() {
     let out = String::from_utf8(found.stdout).unwrap();
     let primary = format!("127.0.0.1:{}: it is a primary", primary.port);
     assert!(found.status.success() && out.contains(&primary), "{out}");
+}
+
+#[test]
+fn a_server_that_refuses_a_password_is_named_however_it_was_found() {
+    let redis = Redis::start(&["--requirepass", "pr1mary"]);
+    let (port, watch) = (redis.port, free_port());
+    let settings = format!("port {watch}\nsentinel auth-pass main pr1mary\n");
+    let _sentinel = Sentinel::with(&redis, watch, &settings);
+    for url in [
+        format!("redis://:0ther@127.0.0.1:{port}"),
+        format!("redis://somebody:0ther@127.0.0.1:{port}/0"),
+        format!("redis+cluster://:0ther@127.0.0.1:1,127.0.0.1:{port}"),
+        format!("redis+sentinel://:0ther@127.0.0.1:1,127.0.0.1:{watch}/main"),
+    ] {
+        let server = format!("127.0.0.1:{port}");
+        let run = tollgate(&["doctor", "--store", &url]).ends(1).prints(&[
+            &format!("problem  reachable   {server}: user or password are wrong"),
+            "\n1 problem",
+        ]);
+        assert!(!run.out.contains("0ther"), "{}", run.out);
+        let json = tollgate(&["doctor", "--store", &url, "--output", "json"]).ends(1).json();
+        assert_eq!(json["findings"][0]["server"], server, "{url}");
+    }
+}
+
+#[test]
+fn a_number_of_a_database_that_the_server_does_not_have_is_said_to_be_too_high() {
+    let redis = Redis::start(&["--databases", "4"]);
+    let doctor =
+        |number: u32| tollgate(&["doctor", "--store", &format!("{}/{number}", redis.url())]);
+    doctor(3).ends(0);
+    for number in [4, 99] {
+        doctor(number).ends(1).prints(&[
+            &format!("problem  reachable   127.0.0.1:{}: ", redis.port),
+            "the number of the database in the address is too high (ERR DB index is out of range)",
+            "help: the last part of the address is that number, from 0 on",
+            "\n1 problem",
+        ]);
+    }
+    let alone = Redis::start_on(cluster_port(), &["--cluster-enabled", "yes"]);
+    tollgate(&["doctor", "--store", &format!("{}/1", alone.url())]).ends(1).prints(&[
+        "problem  reachable",
+        "it is one of a Cluster, which has no databases",
+        "help: write redis+cluster:// in place of redis://, and nothing after the hosts",
+    ]);
 }
