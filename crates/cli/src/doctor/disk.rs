@@ -29,7 +29,7 @@ fn diagnosis(info: &Info, snapshots: Option<bool>) -> Diagnosis {
         return Diagnosis::ok(CODE, format!("an append-only file; {AFTER_SOME}"));
     }
     match snapshots {
-        Some(true) => Diagnosis::ok(CODE, format!("snapshots; {AFTER_SOME}")),
+        Some(true) => Diagnosis::ok(CODE, format!("snapshots; {AFTER_SOME}{SINCE_SNAPSHOT}")),
         Some(false) => Diagnosis::ok(CODE, format!("nothing is kept on disk; {AFTER_NOTHING}")),
         None => Diagnosis::unknown(
             CODE,
@@ -43,17 +43,30 @@ fn diagnosis(info: &Info, snapshots: Option<bool>) -> Diagnosis {
 
 const CODE: &str = "disk";
 
-const AFTER_SOME: &str = "a restart begins a new epoch: the last moments may be lost, so for a \
-    short time less is granted than limits allow";
+/// Nobody can tell a restart that has lost nothing from one that lacks the last moments.
+const AFTER_SOME: &str = "a restart begins a new epoch, also one that loses nothing, and less is granted \
+    than limits allow: a bucket grants nothing for up to 30 s and then refills from nothing (20/day: for \
+    a day), a sliding log grants nothing for as long as it looks back, a window of up to a minute until it \
+    ends; longer windows go on with what is on disk";
+
+const SINCE_SNAPSHOT: &str =
+    ", and what was spent of them since the last snapshot can be spent again";
 
 const AFTER_NOTHING: &str = "a restart begins a new epoch: servers that run on grant nothing that \
-    may have been spent before, until it is back for certain; one that starts at that very moment \
-    may grant each key one budget more";
+    may have been spent before, until it is back for certain, which takes a limit of a month the rest of \
+    it; one that starts at that very moment may grant each key one budget more";
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::doctor::diagnosis::Grade;
+
+    #[test]
+    fn only_snapshots_let_long_windows_forget() {
+        let said = |info: &str| diagnosis(&Info::new(info.into()), Some(true)).message;
+        assert!(said("aof_enabled:0").contains("since the last snapshot can be spent again"));
+        assert!(said("aof_enabled:1").ends_with("longer windows go on with what is on disk"));
+    }
 
     #[test]
     fn only_a_disk_that_fails_is_a_problem() {

@@ -85,3 +85,44 @@ fn nothing_that_nodes_keep_in_a_cluster_is_foreign_to_it() {
     let url = format!("redis+cluster://127.0.0.1:{}", servers[0].port);
     look_at_a_used_store(&url, &servers[..]);
 }
+
+/// Where a failure of the store would pass, denials are the store's; where it would be denied, what passes
+/// is allowed by the store.
+const SLOW: &str = "rules:
+  - { name: bucket, key: [user], match: { path: /bucket }, limit: 20/day, consistency: strict, on_store_failure: allow }
+  - { name: log, key: [user], match: { path: /log }, limit: 20/day, algorithm: sliding_log, on_store_failure: allow }
+  - { name: sliding, key: [user], match: { path: /sliding }, limit: 20/day, algorithm: sliding_window, consistency: strict, on_store_failure: deny }
+  - { name: month, key: [user], match: { path: /month }, limit: 20/month, window: { calendar: month }, consistency: strict, on_store_failure: deny }";
+
+#[test]
+fn what_is_said_of_a_restart_with_all_data_is_what_happens() {
+    let mut redis = Redis::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let url = redis.url();
+    let report = support::run(&["doctor", "--store", &url, "--output", "json"]).json();
+    let findings = report["findings"].as_array().unwrap();
+    let disk = findings.iter().find(|finding| finding["code"] == "disk").unwrap();
+    assert_eq!(disk["severity"], "ok", "{disk}");
+    let said = disk["message"].as_str().unwrap();
+    for part in [
+        "an append-only file; a restart begins a new epoch, also one that loses nothing",
+        "a bucket grants nothing for up to 30 s and then refills from nothing (20/day: for a day)",
+        "a sliding log grants nothing for as long as it looks back",
+        "longer windows go on with what is on disk",
+    ] {
+        assert!(said.contains(part), "{part} is missing in {said}");
+    }
+
+    let fleet = Fleet::patient("1", 1, &url, SLOW);
+    let node = fleet.addresses("http")[0];
+    let ask = |path: &str| check(node, &format!(r#"{{"path":"/{path}","user":"alice"}}"#));
+    for path in ["bucket", "log", "sliding", "month"] {
+        (0..5).for_each(|_| assert_eq!(ask(path), 200, "{path}"));
+    }
+    redis.cli(&["SHUTDOWN"]);
+    redis.restart_empty();
+    for path in ["month", "sliding"] {
+        until("longer windows go on", || (ask(path) == 200).then_some(()));
+    }
+    assert!(redis.cli(&["GET", "tg:epoch"]).ends_with(" kept 1"), "nothing is missing");
+    assert_eq!((ask("bucket"), ask("log")), (429, 429));
+}
