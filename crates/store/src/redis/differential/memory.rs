@@ -46,11 +46,11 @@ pub(super) struct Mark {
 }
 
 /// What a server knows that hears of nothing any more: the keys and the mark, as they were, and what
-/// stood there.
+/// stood there, for how many milliseconds more (0 without an end).
 pub(super) struct Replica {
     keys: Vec<Key>,
     mark: Option<Mark>,
-    dumps: Vec<(String, Option<Vec<u8>>)>,
+    dumps: Vec<(String, Option<Vec<u8>>, u64)>,
 }
 
 impl World {
@@ -150,18 +150,19 @@ impl World {
     fn replicate(&self) -> Replica {
         let dump = |name: String| {
             let dump = said(redis::cmd("DUMP").arg(&name));
-            (name, dump)
+            let left: i64 = said(redis::cmd("PTTL").arg(&name));
+            (name, dump, u64::try_from(left).unwrap_or(0))
         };
         let dumps = self.names().into_iter().map(dump).collect();
         Replica { keys: self.keys.clone(), mark: self.written.clone(), dumps }
     }
 
     fn restore(&mut self, replica: Replica) {
-        for (name, dump) in replica.dumps {
+        for (name, dump, left) in replica.dumps {
             match dump {
                 Some(dump) => {
                     let mut restore = redis::cmd("RESTORE");
-                    said::<()>(restore.arg(name).arg(0).arg(dump).arg("REPLACE"));
+                    said::<()>(restore.arg(name).arg(left).arg(dump).arg("REPLACE"));
                 }
                 None => said::<()>(redis::cmd("DEL").arg(name)),
             }

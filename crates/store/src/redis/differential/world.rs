@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use tollgate_core::lease::{Carried, Exchange, Grant, LeaseId};
-use tollgate_core::{Phase, Tick};
+use tollgate_core::{Phase, Plan, Tick};
 
 use super::memory::{Mark, Replica};
 use super::model::{Memory, Model};
@@ -182,7 +183,36 @@ impl World {
         for (key, before) in self.keys.iter().zip(foreign) {
             assert!(before.is_none() || before == self.foreign(key), "{} is touched", key.name);
         }
+        self.check_lives();
         grants
+    }
+
+    /// Every key of ours ends by itself: after twice what it takes to have its whole budget back, and what
+    /// its leases need, and not later.
+    fn check_lives(&self) {
+        let longest = self.longest_life().as_millis() as i64;
+        for key in self.keys.iter().filter(|key| key.model.is_some()) {
+            let left: i64 = said(redis::cmd("PTTL").arg(&key.name));
+            let is_gone = left == -2;
+            let is_fine = is_gone || (1..=longest).contains(&left);
+            assert!(is_fine, "{} of {} lives for {left} of {longest} ms", key.name, self.budget);
+        }
+    }
+
+    fn longest_life(&self) -> Duration {
+        let plan = match self.budget.kind() {
+            Kind::Lent(lender) => lender.machine().map(|machine| machine.plan()),
+            Kind::Log(_) | Kind::Unlimited => None,
+        };
+        let whole = match plan {
+            Some(
+                Plan::Bucket { per_nano, interval, tokens }
+                | Plan::Shape { per_nano, interval, tokens },
+            ) => Duration::from_nanos((interval * tokens).div_ceil(per_nano)),
+            _ => self.budget.period(),
+        };
+        let hold = self.budget.terms().map_or(Duration::ZERO, |terms| terms.hold());
+        (whole + hold + Duration::from_secs(1)) * 2
     }
 
     fn ask_of(&self, question: &Question, there: impl Fn(LeaseId) -> LeaseId) -> Ask {
