@@ -38,8 +38,8 @@ enum Rule {
         length: u64,
         limit: u64,
         now: u64,
-        last: u64,
-        this: u64,
+        last: Count,
+        this: Count,
     },
     /// The time, times the count, from which on the next may pass.
     Queue {
@@ -49,6 +49,19 @@ enum Rule {
     },
     /// Nothing: permits are counted while they are out.
     Permits,
+}
+
+/// What passed in one window, and how much of that is excused.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    passed: u64,
+    excused: u64,
+}
+
+impl Count {
+    fn counts(self) -> u128 {
+        self.passed.saturating_sub(self.excused).into()
+    }
 }
 
 impl Audit {
@@ -71,7 +84,10 @@ impl Audit {
             Kind::Permits(_) => Rule::Permits,
             Kind::Window => window(0),
             Kind::Jittered => window(length - phase % length),
-            Kind::Sliding => Rule::Sliding { length, limit: burst, now: 0, last: 0, this: 0 },
+            Kind::Sliding => {
+                let (last, this) = (Count::default(), Count::default());
+                Rule::Sliding { length, limit: burst, now: 0, last, this }
+            }
             Kind::Shape => Rule::Queue { next: 0, count: wide_count, period },
             Kind::Bucket => {
                 let capacity = u128::from(burst) * period;
@@ -81,14 +97,23 @@ impl Audit {
     }
 
     /// So many may pass twice in the window of that time: a replica had not heard of them when it took over.
-    /// Windows of more than a minute alone are excused for that.
+    /// Windows of more than a minute alone are excused for that. Those that slide are in both windows that
+    /// such a window counts in, and in the second no more than the first has left of it.
     pub(crate) const fn excuses(&mut self, time: u64, tokens: u64) {
-        if let Rule::Window { length, shift, now, spent, excused, .. } = &mut self.0 {
-            let window = (time + *shift) / *length;
-            if window != *now {
-                (*now, *spent, *excused) = (window, 0, 0);
-            }
-            *excused += tokens;
+        self.0.turn(time);
+        match &mut self.0 {
+            Rule::Window { excused, .. } => *excused += tokens,
+            Rule::Sliding { this, .. } => this.excused += tokens,
+            Rule::Bucket { .. } | Rule::Queue { .. } | Rule::Permits => {}
+        }
+    }
+
+    /// The replica takes so much for all that passed in the window before that of this time, which was over
+    /// when it took over, and not yet when it heard of something last. What passed beyond that is excused.
+    pub(crate) fn excuses_all_but(&mut self, time: u64, known: u64) {
+        self.0.turn(time);
+        if let Rule::Sliding { last, .. } = &mut self.0 {
+            last.excused = last.excused.max(last.passed.saturating_sub(known));
         }
     }
 
@@ -114,7 +139,29 @@ impl Audit {
 }
 
 impl Rule {
+    /// Begins the window of that time, if it is another.
+    const fn turn(&mut self, time: u64) {
+        match self {
+            Self::Window { length, shift, now, spent, excused, .. } => {
+                let window = (time + *shift) / *length;
+                if window != *now {
+                    (*now, *spent, *excused) = (window, 0, 0);
+                }
+            }
+            Self::Sliding { length, now, last, this, .. } => {
+                let window = time / *length;
+                if window != *now {
+                    let nothing = Count { passed: 0, excused: 0 };
+                    *last = if window == *now + 1 { *this } else { nothing };
+                    (*now, *this) = (window, nothing);
+                }
+            }
+            Self::Bucket { .. } | Self::Queue { .. } | Self::Permits => {}
+        }
+    }
+
     fn passes(&mut self, time: u64, cost: u64) -> bool {
+        self.turn(time);
         match self {
             Self::Bucket { level, capacity, count, period, at } => {
                 let passed = time.saturating_sub(*at);
@@ -125,23 +172,14 @@ impl Rule {
                 *level = level.saturating_sub(spent);
                 is_fine
             }
-            Self::Window { length, shift, limit, now, spent, excused } => {
-                let window = (time + *shift) / *length;
-                if window != *now {
-                    (*now, *spent, *excused) = (window, 0, 0);
-                }
+            Self::Window { limit, spent, excused, .. } => {
                 *spent += cost;
                 *spent <= *limit + *excused
             }
-            Self::Sliding { length, limit, now, last, this } => {
-                let window = time / *length;
-                if window != *now {
-                    *last = if window == *now + 1 { *this } else { 0 };
-                    (*now, *this) = (window, 0);
-                }
-                *this += cost;
+            Self::Sliding { length, limit, last, this, .. } => {
+                this.passed += cost;
                 let left = u128::from(*length - time % *length);
-                let estimate = u128::from(*last) * left + u128::from(*this) * u128::from(*length);
+                let estimate = last.counts() * left + this.counts() * u128::from(*length);
                 estimate <= u128::from(*limit) * u128::from(*length)
             }
             Self::Queue { next, count, period } => {

@@ -186,7 +186,7 @@ impl Subject {
 
     /// Whether it is a window of which a replica that takes over believes what it knows.
     pub(crate) fn is_long_window(&self) -> bool {
-        let is_window = matches!(self.kind, Kind::Window | Kind::Jittered);
+        let is_window = matches!(self.kind, Kind::Window | Kind::Jittered | Kind::Sliding);
         is_window && self.rate().is_some_and(|(_, length)| length > 60 * SECOND)
     }
 

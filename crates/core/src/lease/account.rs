@@ -105,6 +105,29 @@ impl Account {
         self.leases.len()
     }
 
+    /// The same books in other hands: another machine has taken over what it knows of them, and lends anew.
+    /// The leases in them are over, and what they held counts as used. That is for windows, of which it
+    /// makes no difference until they end; a bucket would fill beside what nodes still hold.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Anchor, Limit, Phase, Tick};
+    /// use tollgate_core::lease::{Exchange, Lender, Node};
+    /// let limit = Limit::sliding_window("1k/h")?;
+    /// let lender = Lender::new(&limit, Anchor::default(), Duration::ZERO).expect("it is no log");
+    /// let mut account = lender.open(Tick::ZERO, Phase::default());
+    /// let ask = Exchange { want: 100, ..Exchange::strict(Node { number: 1, incarnation: 1 }, 0) };
+    /// lender.exchange(&mut account, Tick::ZERO, &ask);
+    /// let mut account = account.taken_over();
+    /// assert_eq!((lender.left(&mut account, Tick::ZERO), account.escrow()), (900, 0));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    #[must_use]
+    pub fn taken_over(self) -> Self {
+        let balance = Balance { escrow: 0, ..self.balance };
+        Self::new(balance, self.latest)
+    }
+
     /// Lets time pass: leases end, each at its moment, and the balance has grown as far as it could
     /// beside them. Returns the time that counts.
     pub(super) fn advance(&mut self, budget: &Budget, now: Tick) -> Tick {

@@ -1,22 +1,21 @@
 //! A replica that takes the store's place with what it had heard of.
 
-use std::time::Duration;
-
-use tollgate_core::lease::{Account, Carried};
-use tollgate_core::{Phase, Tick};
+use tollgate_core::lease::Account;
+use tollgate_core::{Phase, Plan, Tick};
 
 use super::{Event, Fleet};
 use crate::plan::Loss;
 
-/// What a replica knows that does not hear of anything any more.
+/// What a replica knows that does not hear of anything any more, and since when.
 #[derive(Debug)]
 pub(super) struct Replica {
     account: Option<Account>,
+    since: u64,
 }
 
 impl Fleet {
     pub(super) fn replica_lags(&mut self) {
-        self.replica = Some(Replica { account: self.account.clone() });
+        self.replica = Some(Replica { account: self.account.clone(), since: self.now });
         let lag = self.chance.between((1, self.plan.lag));
         self.at(self.now + lag, Event::TakeOver);
     }
@@ -24,24 +23,24 @@ impl Fleet {
     /// The store has forgotten everything, and so has whoever copies it.
     pub(super) fn replica_starts_anew(&mut self) {
         if let Some(replica) = &mut self.replica {
-            replica.account = None;
+            *replica = Replica { account: None, since: self.now };
         }
     }
 
     /// All that is on its way is lost, and what the replica had not heard of. It knows that something may
     /// be missing, so nothing counts that it knows of a bucket, of permits or of a short window: that is as
-    /// if everything was lost. A window of more than a minute goes on as the replica knows it; what was
-    /// lent of it is spent.
+    /// if everything was lost. A window of more than a minute goes on as the replica knows it, and one that
+    /// slides with the one before it; what was lent of it is spent.
     pub(super) fn replica_takes_over(&mut self) {
         self.lose_messages();
         self.outcome.takeovers += 1;
-        let known = self.replica.take().and_then(|replica| replica.account);
+        let Some(replica) = self.replica.take() else { return };
         match self.plan.loss {
-            Loss::Unnoticed => self.account = known,
+            Loss::Unnoticed => self.account = replica.account,
             Loss::Known => {
                 self.epoch += 1;
                 match self.plan.subject.is_long_window() {
-                    true => self.go_on_with(known),
+                    true => self.go_on_with(replica),
                     false => {
                         let now = Tick::from_nanos(self.now);
                         self.lender = self.base.clone().after_loss(self.epoch, now);
@@ -55,18 +54,35 @@ impl Fleet {
     }
 
     /// What the replica had not heard of can pass twice, and nothing else.
-    fn go_on_with(&mut self, known: Option<Account>) {
-        let (now, phase) = (Tick::from_nanos(self.now), Phase(self.phase));
-        let mut known = known.unwrap_or_else(|| self.lender.open(now, phase));
-        let left = self.lender.left(&mut known, now);
-        let (really, _) = self.books();
-        self.audit.excuses(self.now, left.saturating_sub(really));
+    fn go_on_with(&mut self, replica: Replica) {
+        let phase = Phase(self.phase);
+        let since = Tick::from_nanos(replica.since);
+        let known = replica.account.unwrap_or_else(|| self.lender.open(since, phase));
+        let real = self.account().1.clone();
+        let missed = self.counted(&real, self.now).saturating_sub(self.counted(&known, self.now));
+        self.audit.excuses(self.now, missed);
+        // All that it knows of a window that is over now is what it had heard of by then.
+        let window = self.lender.machine().and_then(|machine| machine.window(since, phase));
+        if window.is_some_and(|(_, end)| end.as_nanos() <= self.now) {
+            self.audit.excuses_all_but(self.now, self.counted(&known, replica.since));
+        }
         let forgot = self.forgot.unwrap_or(Tick::ZERO);
         self.lender = self.base.clone().after_loss(self.epoch, forgot);
-        let mut account = self.base.open(now, phase);
-        let spent = self.plan.subject.capacity() - left;
-        let carried = Carried { spent, ago: Duration::ZERO, of_known: true };
-        self.lender.carry(&mut account, now, &carried);
-        self.account = Some(account);
+        self.account = Some(known.taken_over());
+    }
+
+    /// What an account has counted in the window of that time.
+    fn counted(&self, account: &Account, time: u64) -> u64 {
+        let (mut account, now) = (account.clone(), Tick::from_nanos(time));
+        let machine = self.lender.machine();
+        let at = match machine.map(|machine| machine.plan()) {
+            // When the next one begins, all of this one counts, and nothing else.
+            Some(Plan::Sliding { .. }) => {
+                let window = machine.and_then(|machine| machine.window(now, Phase(self.phase)));
+                window.map_or(now, |(_, end)| end)
+            }
+            _ => now,
+        };
+        self.plan.subject.capacity() - self.lender.left(&mut account, at)
     }
 }

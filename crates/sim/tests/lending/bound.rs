@@ -84,6 +84,47 @@ fn what_a_replica_had_not_heard_of_a_long_window_passes_twice() {
     assert!((0..20).map(passes_in_a_day).any(|passed| passed > 200));
 }
 
+/// The same of one that slides, and counts in the next window as well. By then what passed twice has become no
+/// more, and what the replica knew of the window before is still known.
+#[test]
+fn what_a_replica_had_not_heard_of_a_long_sliding_window_passes_twice_and_no_more() {
+    let mut twice = 0;
+    for quota in ["200/2min", "100/61s", "60/5min"] {
+        let subject = Subject::sliding(quota).unwrap();
+        for seed in 0..100 {
+            let troubled = Plan::troubled_of(subject.clone(), seed);
+            let plan = Plan { takeovers: Some(SECOND), ..troubled };
+            let mut fleet = Fleet::new(plan.clone()).unwrap().traced(20);
+            // Across the end of a window, and of a second one where that is a minute.
+            if let Err(broken) = fleet.run_until(Plan::START + 80 * SECOND) {
+                panic!(
+                    "{quota} {seed}: {broken}\n{}",
+                    fleet.trace().collect::<Vec<_>>().join("\n")
+                );
+            }
+        }
+        // Replicas that hear of nothing when a window ends.
+        for seed in 0..100 {
+            let pause = 20 * SECOND / subject.capacity();
+            let calm = Plan::calm(seed, subject.clone(), 8, pause);
+            let plan = Plan { takeovers: Some(2 * SECOND), lag: 3 * SECOND, ..calm };
+            let mut fleet = Fleet::new(plan).unwrap();
+            let end = Plan::START + 40 * SECOND;
+            fleet.run_until(end).unwrap_or_else(|broken| panic!("{quota} {seed}: {broken}"));
+        }
+        let passes_in_a_window = |seed| {
+            let calm = Plan::calm(seed, subject.clone(), 8, 50 * MILLI);
+            let mut fleet = Fleet::new(Plan { takeovers: Some(SECOND / 2), ..calm }).unwrap();
+            // No window ends until then.
+            fleet.run_until(Plan::START + 3 * SECOND - 1).unwrap();
+            fleet.outcome().passed
+        };
+        let most = (0..20).map(passes_in_a_window).max().unwrap();
+        twice += u32::from(most > subject.capacity());
+    }
+    assert_eq!(twice, 3, "nothing passed twice, so nothing is shown");
+}
+
 /// Requests that last for longer than a lease, and more of them than there are permits for.
 #[test]
 fn no_more_permits_are_in_use_than_there_are_while_all_is_well() {
