@@ -22,6 +22,7 @@ use tollgate_store::{RedisConfig, RedisVisit, StoreError};
 use self::cluster::Cluster;
 use self::diagnosis::{Diagnosis, Grade};
 use self::info::Info;
+use self::timing::Expected;
 use crate::certificates;
 use crate::environment;
 use crate::error::{Ending, Error};
@@ -40,22 +41,34 @@ pub(crate) fn run(flags: &Doctor) -> Result<Ending, Error> {
         (Some(cert), Some(key)) => Some(certificates::identity(cert, key)?),
         _ => None,
     };
+    let expected = Expected::of(flags);
     let config = RedisConfig {
-        timeout: PATIENCE,
+        timeout: PATIENCE.max(expected.timeout),
         connect_timeout: PATIENCE,
         root_certificate,
         identity,
         ..RedisConfig::default()
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let found = runtime.map_err(Error::System)?.block_on(examine(&url, &config))?;
+    let found = runtime.map_err(Error::System)?.block_on(examine(&url, &config, &expected))?;
     report::print(&found, flags.output)?;
     let is_bad = found.iter().any(|one| one.grade == Grade::Problem);
     Ok(if is_bad { Ending::Findings } else { Ending::Good })
 }
 
+/// How a store was named, and what nodes expect of it.
+struct Way<'a> {
+    is_cluster: bool,
+    is_tls: bool,
+    expected: &'a Expected,
+}
+
 /// Everything that is found, about the whole first and then about each server.
-async fn examine(url: &str, config: &RedisConfig) -> Result<Vec<Diagnosis>, Error> {
+async fn examine(
+    url: &str,
+    config: &RedisConfig,
+    expected: &Expected,
+) -> Result<Vec<Diagnosis>, Error> {
     let visit = match RedisVisit::open(url, config.clone()).await {
         Ok(visit) => visit,
         Err(error @ (StoreError::Address { .. } | StoreError::NoTls { .. })) => {
@@ -72,8 +85,9 @@ async fn examine(url: &str, config: &RedisConfig) -> Result<Vec<Diagnosis>, Erro
             return Ok(vec![place.into_iter().fold(found, |found, place| found.at(&place))]);
         }
     };
-    if !is_cluster(url) {
-        return Ok(of_server(&visit, &[0], false, speaks_tls(url)).await);
+    let way = Way { is_cluster: is_cluster(url), is_tls: speaks_tls(url), expected };
+    if !way.is_cluster {
+        return Ok(of_server(&visit, &[0], &way).await);
     }
     let (cluster, mut found) = match Cluster::ask(&visit).await {
         Ok(cluster) => {
@@ -83,7 +97,7 @@ async fn examine(url: &str, config: &RedisConfig) -> Result<Vec<Diagnosis>, Erro
         Err(error) => {
             // Which slots are its own has to be found out.
             let slots: Vec<_> = (0..16_384).step_by(256).collect();
-            let mut found = of_server(&visit, &slots, true, speaks_tls(url)).await;
+            let mut found = of_server(&visit, &slots, &way).await;
             // Whoever cannot be asked at all has been found out by that.
             if found.len() > 1 {
                 found.insert(0, cluster::unknown(&error, visit.address()));
@@ -99,7 +113,7 @@ async fn examine(url: &str, config: &RedisConfig) -> Result<Vec<Diagnosis>, Erro
         match RedisVisit::open_node(url, config.clone(), &address).await {
             Ok(visit) => {
                 let slot = node.first_slot().unwrap_or_default();
-                found.extend(of_server(&visit, &[slot], true, speaks_tls(url)).await);
+                found.extend(of_server(&visit, &[slot], &way).await);
             }
             Err(error) => found.push(reach::failed(&error, speaks_tls(url)).await.at(&address)),
         }
@@ -112,12 +126,8 @@ async fn examine(url: &str, config: &RedisConfig) -> Result<Vec<Diagnosis>, Erro
 }
 
 /// What is found at one server. A key in one of these slots is written and removed.
-async fn of_server(
-    visit: &RedisVisit,
-    slots: &[u16],
-    is_cluster: bool,
-    is_tls: bool,
-) -> Vec<Diagnosis> {
+async fn of_server(visit: &RedisVisit, slots: &[u16], way: &Way<'_>) -> Vec<Diagnosis> {
+    let Way { is_cluster, is_tls, expected } = *way;
     let mut found = Vec::new();
     let info = match visit.ask(&["INFO"]).await {
         Ok(texts) => Info::new(texts.concat()),
@@ -131,8 +141,7 @@ async fn of_server(
     found.push(server::version(&info));
     found.push(server::role(&info, is_cluster));
     if !info.is("loading", "1") {
-        let config = RedisConfig::default();
-        found.extend(timing::ask(visit, config.timeout).await);
+        found.extend(timing::ask(visit, expected).await);
         if !info.is("role", "slave") {
             found.push(script::ask(visit, slots).await);
         }

@@ -2,10 +2,29 @@
 
 use std::time::Duration;
 
-use tollgate::{Clock as _, SystemClock, Wall};
+use tollgate::{Clock as _, SharingConfig, SystemClock, Wall};
 use tollgate_store::{RedisVisit, StoreError};
 
 use super::diagnosis::{Diagnosis, millis, why};
+use crate::flags::Doctor;
+
+/// What the settings of nodes say about the way to the store.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected {
+    /// How long a node waits. Half of that is late to it.
+    pub(super) timeout: Duration,
+    pub(super) round_trip: Duration,
+}
+
+impl Expected {
+    pub(super) fn of(flags: &Doctor) -> Self {
+        let usual = SharingConfig::default();
+        Self {
+            timeout: flags.timeout.unwrap_or(usual.timeout),
+            round_trip: flags.round_trip.unwrap_or(usual.round_trip),
+        }
+    }
+}
 
 /// One question for the time.
 #[derive(Clone, Copy, Debug)]
@@ -17,9 +36,9 @@ struct Sample {
 }
 
 /// Asks for the time, as a PING that the store has to be allowed anyway.
-pub(super) async fn ask(visit: &RedisVisit, allowed: Duration) -> Vec<Diagnosis> {
+pub(super) async fn ask(visit: &RedisVisit, expected: &Expected) -> Vec<Diagnosis> {
     match samples(visit).await {
-        Ok(samples) => vec![round_trip(&samples, allowed), clock(&samples)],
+        Ok(samples) => vec![round_trip(&samples, expected), clock(&samples)],
         Err(error) => {
             let message = format!("it does not tell the time ({})", why(&error));
             vec![Diagnosis::problem("round-trip", message, super::reach::NEEDED)]
@@ -55,25 +74,45 @@ impl Sample {
     }
 }
 
-fn round_trip(samples: &[Sample], allowed: Duration) -> Diagnosis {
+/// By what nodes do: they leave a store alone of which more than one answer in three is late.
+fn round_trip(samples: &[Sample], expected: &Expected) -> Diagnosis {
     const CODE: &str = "round-trip";
     let mut spans: Vec<_> = samples.iter().map(|sample| sample.round_trip).collect();
     spans.sort_unstable();
     let median = spans.get(spans.len() / 2).copied().unwrap_or_default();
     let worst = spans.last().copied().unwrap_or_default();
+    let too_long = expected.timeout / 2;
+    let late = spans.iter().filter(|span| **span > too_long).count();
     let figures = format!(
-        "{} in the middle, {} at worst, of {}; a decision may take {}",
+        "{} in the middle, {} at worst, of {}; longer than {} is late, half of `store.timeout`",
         millis(median),
         millis(worst),
         spans.len(),
-        millis(allowed),
+        millis(too_long),
     );
-    let remedy = "have the store nearer, or less busy (SLOWLOG GET, INFO commandstats)";
-    if median >= allowed {
-        let message = format!("{figures}: most decisions would be left to the rule's policy");
+    let is_far = median > expected.round_trip;
+    let far = format!("`store.round_trip` ({})", millis(expected.round_trip));
+    let and_far = if is_far { format!(" and {far}") } else { String::new() };
+    let remedy = format!(
+        "have the store nearer, or less busy (SLOWLOG GET, INFO commandstats), or raise \
+         `store.timeout`{and_far} on all nodes: requests wait longer then. `--timeout` and \
+         `--round-trip` say here what they are"
+    );
+    if late * 3 > spans.len() {
+        let message =
+            format!("{figures}: nodes leave it alone, and decide by the rule's policy instead");
         Diagnosis::problem(CODE, message, remedy)
-    } else if worst >= allowed || median >= allowed / 2 {
-        let message = format!("{figures}: some decisions would be left to the rule's policy");
+    } else if late > 0 || median > too_long / 2 {
+        let message = format!("{figures}: a little slower, and nodes leave it alone");
+        Diagnosis::warning(CODE, message, remedy)
+    } else if is_far {
+        let message = format!(
+            "{figures}; it is farther away than `store.round_trip` says, {}: limits hold, but what is \
+             lent comes back later than it should, and less passes",
+            millis(expected.round_trip),
+        );
+        let remedy = "set `store.round_trip` to as much, the same on all nodes, and name it here: \
+                      `--round-trip`";
         Diagnosis::warning(CODE, message, remedy)
     } else {
         Diagnosis::ok(CODE, figures)
@@ -122,12 +161,31 @@ mod tests {
     }
 
     #[test]
-    fn slow_stores_are_warned_of_before_they_are_a_problem() {
-        let grade = |samples: &[Sample]| round_trip(samples, Duration::from_millis(50)).grade;
-        assert_eq!(grade(&[took(1), took(1), took(49)]), Grade::Ok);
-        assert_eq!(grade(&[took(1), took(1), took(50)]), Grade::Warning);
-        assert_eq!(grade(&[took(25), took(25), took(25)]), Grade::Warning);
-        assert_eq!(grade(&[took(50), took(50), took(1)]), Grade::Problem);
+    fn slow_stores_are_warned_of_before_nodes_leave_them_alone() {
+        let (timeout, near) = (Duration::from_millis(50), Duration::from_millis(15));
+        let found = |samples: &[u64]| {
+            let samples: Vec<_> = samples.iter().copied().map(took).collect();
+            round_trip(&samples, &Expected { timeout, round_trip: near })
+        };
+        let grade = |samples: &[u64]| found(samples).grade;
+        assert_eq!(grade(&[1, 12, 25]), Grade::Ok);
+        assert_eq!(grade(&[1, 1, 26]), Grade::Warning, "one of three is what they bear");
+        assert_eq!(grade(&[13, 13, 13]), Grade::Warning, "it is near to it");
+        assert_eq!(grade(&[26, 26, 1]), Grade::Problem);
+        assert_eq!(grade(&[1, 1, 1, 26, 26]), Grade::Problem, "two of five are too many");
+        assert!(!found(&[13, 13, 13]).remedy.contains("store.round_trip"));
+        assert!(found(&[16, 16, 16]).remedy.contains("and `store.round_trip` (15 ms)"));
+    }
+
+    #[test]
+    fn stores_that_are_farther_away_than_nodes_think_are_warned_of() {
+        let timeout = Duration::from_secs(1);
+        let found = |millis: u64| {
+            round_trip(&[took(millis)], &Expected { timeout, round_trip: Duration::from_millis(5) })
+        };
+        assert_eq!(found(5).grade, Grade::Ok);
+        assert_eq!(found(6).grade, Grade::Warning);
+        assert!(found(6).message.contains("farther away than `store.round_trip` says"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::process::Command;
 
 use crate::authority::Authority;
+use crate::doctor::PATIENT;
 use crate::process::{Redis, Sentinel, cluster_port, free_port};
 use crate::{Folder, Run, tollgate};
 
@@ -21,8 +22,9 @@ fn a_server_that_wants_a_certificate_says_so_in_plain_words() {
     another.sign("node");
     let redis = start(&authority);
     let (url, ca) = (format!("rediss://localhost:{}", redis.port), authority.path("ca.pem"));
-    let doctor =
-        |more: &[&str]| tollgate(&[&["doctor", "--store", &url, "--ca", &ca][..], more].concat());
+    let doctor = |more: &[&str]| {
+        tollgate(&[&["doctor", "--store", &url, "--ca", &ca][..], &PATIENT, more].concat())
+    };
     let server = format!("problem  reachable   localhost:{}: ", redis.port);
     doctor(&[]).ends(1).prints(&[
         &server,
@@ -40,7 +42,7 @@ fn a_server_that_wants_a_certificate_says_so_in_plain_words() {
     doctor(&["--cert", &cert, "--key", &key]).ends(0).prints(&["it answers, through TLS"]);
     // The flags of the server are known as well.
     let flags = ["--store-ca", &ca, "--store-cert", &cert, "--store-key", &key];
-    tollgate(&[&["doctor", "--store", &url][..], &flags].concat()).ends(0);
+    tollgate(&[&["doctor", "--store", &url][..], &PATIENT, &flags].concat()).ends(0);
 }
 
 /// What both commands say about these files, with a store that nobody gets to ask.
@@ -151,6 +153,7 @@ fn sentinels_that_want_a_password_are_given_their_own() {
     wrong.notes(&["behind a `?` stands who asks the Sentinels", "/main?***` is no address"]);
     let found = Command::new(env!("CARGO_BIN_EXE_tollgate"))
         .arg("doctor")
+        .args(PATIENT)
         .env("TOLLGATE_STORE", url("?sentinel=:s3ntinel"))
         .output()
         .unwrap();

@@ -14,6 +14,7 @@ mod check;
 mod completions;
 mod doctor;
 mod doctor_access;
+mod doctor_timing;
 mod lab;
 mod man;
 #[path = "../../../store/tests/support/process.rs"]
