@@ -1,11 +1,13 @@
 //! `tollgate doctor`: whether a store is a good place for counters, and what to do if it is not.
 //!
 //! Each check turns what a server says into a [`Diagnosis`]. Reading order: [`examine`], then the
-//! checks: [`reach`], [`server`], [`timing`], [`script`], [`memory`], [`disk`], [`keys`], [`cluster`].
+//! checks: [`reach`], [`server`], [`timing`], [`script`], [`memory`], [`disk`], [`idle`], [`keys`],
+//! [`cluster`].
 
 mod cluster;
 mod diagnosis;
 mod disk;
+mod idle;
 mod info;
 mod keys;
 mod memory;
@@ -149,6 +151,7 @@ async fn of_server(visit: &RedisVisit, slots: &[u16], way: &Way<'_>) -> Vec<Diag
         found.push(memory::eviction(&info, &asked));
         found.push(memory::used(&info, &asked));
         found.push(disk::ask(visit, &info).await);
+        found.extend(idle::ask(visit).await);
         found.push(keys::ask(visit, is_cluster).await);
     }
     found.into_iter().map(|one| one.at(visit.address())).collect()
@@ -166,7 +169,7 @@ fn speaks_tls(url: &str) -> bool {
 pub(crate) const STORE: &str = "TOLLGATE_STORE";
 
 const NO_STORE: &str = "no store is named: its reachability, version, role, round trip, clock, \
-    scripts, eviction, memory, disk, keys and Cluster would be looked at";
+    scripts, eviction, memory, disk, idle connections, keys and Cluster would be looked at";
 
 pub(crate) const NO_SCHEME: &str = "what was named is no address of a store: it has no scheme";
 

@@ -67,8 +67,8 @@ this machine can read a command line: passwords are better kept in the variable
 TOLLGATE_STORE. They are never printed.
 
 Looked at are: the way there, version, role, round trip, clock, scripts,
-eviction, memory, what is on disk, keys of a wrong type, and in a Cluster its
-state, slots, nodes and replicas.
+eviction, memory, what is on disk, idle connections, keys of a wrong type, and
+in a Cluster its state, slots, nodes and replicas.
 
 Nodes leave a store alone whose answers take longer than half of their timeout:
 name what their settings say, if they say anything about it.

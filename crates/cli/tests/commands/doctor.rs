@@ -83,6 +83,23 @@ fn a_server_that_drops_counters_is_a_problem() {
 }
 
 #[test]
+fn a_server_that_closes_idle_connections_is_warned_of_if_it_tells() {
+    let redis = Redis::start(&["--timeout", "300"]);
+    doctor(&redis.url()).ends(0).prints(&[
+        &format!("warning  idle        127.0.0.1:{}: it closes connections", redis.port),
+        "that nobody has used for 300 seconds (`timeout`)",
+        "help: CONFIG SET timeout 0",
+        "; no problem",
+    ]);
+    let rights = ["on", ">word", "~tg:*", "+@all", "-config"];
+    assert_eq!(redis.cli(&[&["ACL", "SETUSER", "blind"][..], &rights].concat()), "OK");
+    let blind = format!("redis://blind:word@127.0.0.1:{}", redis.port);
+    assert_eq!(grades(&blind, 0)("idle"), "absent");
+    assert_eq!(redis.cli(&["CONFIG", "SET", "timeout", "0"]), "OK");
+    assert_eq!(grades(&redis.url(), 0)("idle"), "ok");
+}
+
+#[test]
 fn memory_that_is_full_is_a_problem() {
     let redis = Redis::start(&["--maxmemory", "500kb"]);
     let grade = grades(&redis.url(), 1);

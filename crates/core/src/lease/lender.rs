@@ -45,6 +45,7 @@ pub struct Lender {
     epoch: u64,
     /// When the memory of an earlier life was lost.
     lost: Option<Tick>,
+    longest_hold: Duration,
 }
 
 impl Lender {
@@ -61,7 +62,11 @@ impl Lender {
     /// ```
     pub fn new(limit: &Limit, anchor: Anchor, round_trip: Duration) -> Option<Self> {
         let budget = Budget::Tokens(limit.machine(anchor)?);
-        Some(Self { budget, terms: Terms::of(limit, round_trip), anchor, epoch: 0, lost: None })
+        let terms = Terms::of(limit, round_trip);
+        // The nearer, the longer.
+        let longest_hold =
+            Terms::of(limit, Duration::ZERO).map_or(Duration::ZERO, |near| near.hold());
+        Some(Self { budget, terms, anchor, epoch: 0, lost: None, longest_hold })
     }
 
     /// Lends permits, of which at most `max` are out at once.
@@ -75,9 +80,10 @@ impl Lender {
     /// assert_eq!(lender.left(&mut account, Tick::ZERO), 20);
     /// ```
     pub fn of_permits(max: NonZeroU32, round_trip: Duration) -> Self {
-        let terms = Some(Terms::of_permits(round_trip));
-        let (budget, anchor) = (Budget::Permits(max), Anchor::default());
-        Self { budget, terms, anchor, epoch: 0, lost: None }
+        let terms = Terms::of_permits(round_trip);
+        let (budget, anchor, longest_hold) =
+            (Budget::Permits(max), Anchor::default(), terms.hold());
+        Self { budget, terms: Some(terms), anchor, epoch: 0, lost: None, longest_hold }
     }
 
     /// From now on so many permits may be out at once. Those who hold more keep them, and nobody gets
@@ -142,6 +148,26 @@ impl Lender {
         self.terms
     }
 
+    /// For how long a lease that a former memory has lent may last, whoever holds it: nodes that take
+    /// themselves for nearer to the store hold theirs for longer, and where nothing is lent to a node because
+    /// it is too far away, others may hold some all the same. Permits are held for as long as here: only
+    /// where the store is half a second away or more is that longer than elsewhere.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Anchor, Limit, lease::Lender};
+    /// let limit = Limit::token_bucket("1k/s")?;
+    /// let lender = |trip| Lender::new(&limit, Anchor::default(), Duration::from_millis(trip));
+    /// let holds = |trip| lender(trip).map(|lender| (lender.terms().map(|terms| terms.hold()), lender.longest_hold()));
+    /// let half = Duration::from_millis(500);
+    /// assert_eq!(holds(5), Some((Some(Duration::from_millis(490)), half)));
+    /// assert_eq!(holds(300), Some((None, half)));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub const fn longest_hold(&self) -> Duration {
+        self.longest_hold
+    }
+
     /// The account of a key that the store knows nothing of.
     ///
     /// ```
@@ -157,7 +183,7 @@ impl Lender {
         let balance = Balance { word: Word::REST, phase, escrow: 0 };
         let mut account = Account::new(balance, now);
         let Some(lost) = self.lost else { return account };
-        let hold = self.terms.map_or(Duration::ZERO, |terms| terms.hold());
+        let hold = self.longest_hold;
         match &self.budget {
             // A lease ends with its window, so all that is lent of this one is spent in it.
             Budget::Tokens(machine) if machine.window_end(lost, phase).is_some() => {
@@ -356,3 +382,31 @@ impl Lender {
 
 /// Who holds what a store has lent before it lost its memory.
 const UNKNOWN: Node = Node { number: u64::MAX, incarnation: u64::MAX };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A node nearby has borrowed everything. The store forgets, and is asked first by somebody farther away,
+    /// whose own leases would be over sooner, or to whom nothing is lent at all.
+    #[test]
+    fn what_was_lent_to_a_node_nearby_is_over_before_a_bucket_that_was_lost_fills() {
+        let limit = Limit::token_bucket("1k/s").unwrap();
+        let lender =
+            |trip| Lender::new(&limit, Anchor::default(), Duration::from_millis(trip)).unwrap();
+        let near = lender(1);
+        let mut account = near.open(Tick::ZERO, Phase::default());
+        let all = Exchange {
+            want: 1_000,
+            least: 1_000,
+            ..Exchange::strict(Node { number: 1, incarnation: 1 }, 0)
+        };
+        assert_eq!(near.exchange(&mut account, Tick::ZERO, &all).unwrap().tokens, 1_000);
+        let over = Tick::ZERO.after(near.terms().unwrap().hold());
+        for trip in [1, 50, 100, 300] {
+            let far = lender(trip).after_loss(1, Tick::ZERO);
+            let mut account = far.open(Tick::ZERO, Phase::default());
+            assert_eq!(far.left(&mut account, over), 0, "{trip} ms away");
+        }
+    }
+}

@@ -240,18 +240,23 @@ fn windows(budget: &Budget, around: Wall, phase: Phase) -> [u64; 3] {
 }
 
 /// The terms of lending: for how long, how far away, how few are not shared, how many come in on the way,
-/// how many make a lane, and for how long to wait in nanoseconds. Less than nothing if nothing is lent.
+/// how many make a lane, and for how long to wait in nanoseconds. Less than nothing if nothing is lent. Then
+/// for how long others may hold what was lent to them.
 fn terms(budget: &Budget) -> String {
     let pair = |span: Duration| format!("{} {}", span.as_secs(), span.subsec_nanos());
+    let longest = pair(match budget.kind() {
+        Kind::Lent(lender) => lender.longest_hold(),
+        Kind::Log(_) | Kind::Unlimited => Duration::ZERO,
+    });
     match budget.terms() {
         Some(terms) => {
             let (hold, trip) = (pair(terms.hold()), pair(terms.round_trip()));
             let [few, on_the_way, lane] =
                 [terms.few(), terms.on_the_way(), terms.lane_tokens()].map(clamped);
             let pause = terms.pause().as_nanos();
-            format!("{hold} {trip} {few} {on_the_way} {lane} {pause}")
+            format!("{hold} {trip} {few} {on_the_way} {lane} {pause} {longest}")
         }
-        None => "-1 0 0 0 0 0 1 0".to_owned(),
+        None => format!("-1 0 0 0 0 0 1 0 {longest}"),
     }
 }
 

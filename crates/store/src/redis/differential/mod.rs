@@ -258,6 +258,23 @@ fn what_is_said_to_be_lost_in_the_future_is_lost_now() {
     assert_eq!(ask(&mut world, Exchange::once(0)).unwrap().decision.remaining(), 100);
 }
 
+/// How long leases of the former memory may last does not depend on how far away somebody is who asks first:
+/// near, far, and so far that nothing is lent to them.
+#[test]
+fn agrees_on_what_was_lent_before_a_loss_however_far_away_one_is() {
+    let limit = Limit::token_bucket("100/s").unwrap();
+    for trip in [0, 2, 100, 300] {
+        let budget = Budget::new("rule", &limit, Duration::from_millis(trip), wall());
+        assert_eq!(budget.terms().is_some(), trip < 300);
+        let mut world = World::new(budget, 1, NOW, Some(0));
+        for (pause, left) in [(0, 0), (500_000, 0), (10_000, 1), (490_000, 50)] {
+            world.now += pause;
+            let grant = ask(&mut world, Exchange::once(0)).unwrap();
+            assert_eq!(grant.decision.remaining(), left, "{trip} ms away, after {pause} us");
+        }
+    }
+}
+
 /// A call is about many keys. One that is somebody else's is none of the others' business.
 #[test]
 fn a_text_of_somebody_else_keeps_nobody_else_from_permits() {

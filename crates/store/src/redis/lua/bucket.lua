@@ -24,7 +24,7 @@ function bucket.open(account)
     if LOST == 0 then return end
     -- Empty when the last lease of the former memory is over.
     local s, ns = split(LOST)
-    if is_lent then s, ns = add(s, ns, hold_s, hold_ns, BILLION) end
+    s, ns = add(s, ns, longest_s, longest_ns, BILLION)
     local g = ns * per_nano
     s, g = add(s, g, capacity_s, capacity_g, BASE)
     account.full, account.part = later(account.full, account.part, s, g)

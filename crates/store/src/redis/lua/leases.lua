@@ -1,11 +1,13 @@
 -- What is agreed about leases, and what stands in one.
 
--- Terms of lending. Without a hold nothing is lent.
-local hold_s, hold_ns, trip_s, trip_ns, few, on_the_way, lane, pause
+-- Terms of lending. Without a hold nothing is lent, to whoever asks: others may hold something all the same,
+-- and nobody for longer than longest.
+local hold_s, hold_ns, trip_s, trip_ns, few, on_the_way, lane, pause, longest_s, longest_ns
 do
     local words = {}
     for word in string.gmatch(terms, '%S+') do words[#words + 1] = tonumber(word) end
-    hold_s, hold_ns, trip_s, trip_ns, few, on_the_way, lane, pause = unpack(words)
+    hold_s, hold_ns, trip_s, trip_ns, few, on_the_way, lane, pause, longest_s, longest_ns =
+        unpack(words)
 end
 local is_lent = hold_s >= 0
 -- How many tokens are lent before they come in, at most.
