@@ -3,9 +3,9 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::process::Redis;
+use crate::process::{Redis, until};
 use crate::{Run, tollgate};
 
 /// How far away it is: more than half of the 50 ms that nodes wait unless told otherwise.
@@ -27,17 +27,22 @@ fn far_from(redis: &Redis) -> u16 {
     near
 }
 
-#[expect(clippy::disallowed_methods, reason = "a way takes time")]
 fn pass_on(mut from: TcpStream, mut to: TcpStream, way: Duration) {
     let mut bytes = [0; 65_536];
     while let Ok(count @ 1..) = from.read(&mut bytes) {
-        thread::sleep(way);
+        let heard = now();
+        until("it is there", || (now() - heard >= way).then_some(()));
         if to.write_all(&bytes[..count]).is_err() {
             break;
         }
     }
     // Whoever is at the other end has gone as well, or goes now.
     let _ = to.shutdown(Shutdown::Both);
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests of real processes run in real time")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 #[test]
