@@ -9,6 +9,18 @@
     reason = "a test that cannot go on has failed, and says where"
 )]
 
+/// The same tests with servers of either kind.
+macro_rules! with_either_kind {
+    ($($test:ident),+ $(,)?) => {
+        mod redis {
+            $(#[tokio::test] async fn $test() { super::$test(crate::process::Kind::Redis).await; })+
+        }
+        mod valkey {
+            $(#[tokio::test] async fn $test() { super::$test(crate::process::Kind::Valkey).await; })+
+        }
+    };
+}
+
 #[path = "../support/authority.rs"]
 mod authority;
 mod cluster;

@@ -42,9 +42,8 @@ async fn slots_that_move_are_followed_by_all_who_ask_meanwhile() {
 
 /// What moves in good order has lost nothing: at once, while it moves and afterwards, for whoever asks first,
 /// and when it comes back.
-#[tokio::test]
-async fn a_slot_that_moves_keeps_what_was_spent_and_what_was_left() {
-    let servers = start_cluster(Kind::Redis);
+async fn a_slot_that_moves_keeps_what_was_spent_and_what_was_left(kind: Kind) {
+    let servers = start_cluster(kind);
     let url = format!("redis+cluster://127.0.0.1:{}", servers[0].port);
     let view = View::of(&url);
     let budgets = [
@@ -276,3 +275,5 @@ pub(crate) fn end(primaries: &[Redis], slot: &str, to: &Redis) {
 fn id(server: &Redis) -> String {
     server.cli(&["CLUSTER", "MYID"])
 }
+
+with_either_kind!(a_slot_that_moves_keeps_what_was_spent_and_what_was_left);

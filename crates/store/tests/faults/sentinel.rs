@@ -2,13 +2,16 @@
 
 use tollgate_store::StoreError;
 
-use crate::process::{Redis, Sentinel, cli, free_port, until};
+use crate::process::{Kind, Redis, Sentinel, cli, free_port, until};
 use crate::view::{View, pause};
 
-#[tokio::test]
-async fn the_successor_of_a_primary_is_found_and_grants_no_burst() {
-    let mut primary = Redis::start(&[]);
-    let replica = Redis::start(&["--replicaof", "127.0.0.1", &primary.port.to_string()]);
+async fn the_successor_of_a_primary_is_found_and_grants_no_burst(kind: Kind) {
+    let mut primary = Redis::start_as(kind, free_port(), &[]);
+    let replica = Redis::start_as(
+        kind,
+        free_port(),
+        &["--replicaof", "127.0.0.1", &primary.port.to_string()],
+    );
     let sentinel = Sentinel::of(&primary);
     until("the Sentinel knows the replica", || {
         let replicas = cli(sentinel.port, &["SENTINEL", "REPLICAS", "main"]);
@@ -50,10 +53,9 @@ async fn the_successor_of_a_primary_is_found_and_grants_no_burst() {
     assert_eq!(primary.cli(&["INFO", "commandstats"]).matches("cmdstat_evalsha:").count(), 0);
 }
 
-#[tokio::test]
-async fn sentinels_are_asked_by_a_user_of_their_own() {
+async fn sentinels_are_asked_by_a_user_of_their_own(kind: Kind) {
     const ALLOWED: &str = "+sentinel|get-master-addr-by-name";
-    let primary = Redis::start(&["--requirepass", "pr1mary"]);
+    let primary = Redis::start_as(kind, free_port(), &["--requirepass", "pr1mary"]);
     let port = free_port();
     let users = format!(
         "port {port}\nsentinel auth-pass main pr1mary\nrequirepass s3ntinel\n\
@@ -88,12 +90,17 @@ async fn sentinels_are_asked_by_a_user_of_their_own() {
     assert!(matches!(error, StoreError::Credentials { .. }), "{error}");
 }
 
-#[tokio::test]
-async fn a_password_that_sentinels_do_not_want_is_said_to_be_theirs() {
-    let primary = Redis::start(&[]);
+async fn a_password_that_sentinels_do_not_want_is_said_to_be_theirs(kind: Kind) {
+    let primary = Redis::start_as(kind, free_port(), &[]);
     let sentinel = Sentinel::of(&primary);
     let view =
         View::of(&format!("redis+sentinel://127.0.0.1:{}/main?sentinel=:w0rd", sentinel.port));
     let error = view.spend(&view.bucket("5/day"), "k").await.unwrap_err();
     assert!(matches!(error, StoreError::SentinelCredentials { .. }), "{error}");
 }
+
+with_either_kind!(
+    the_successor_of_a_primary_is_found_and_grants_no_burst,
+    sentinels_are_asked_by_a_user_of_their_own,
+    a_password_that_sentinels_do_not_want_is_said_to_be_theirs
+);

@@ -9,7 +9,7 @@ use tollgate_core::{Limit, Wall};
 use tollgate_local::{Clock as _, SystemClock};
 use tollgate_store::{Budget, RedisConfig, Store as _, StoreError};
 
-use crate::process::{Redis, free_port};
+use crate::process::{Kind, Redis, free_port};
 use crate::view::{View, pause};
 
 #[tokio::test]
@@ -61,9 +61,8 @@ async fn no_more_questions_wait_than_may() {
     redis.signal("CONT");
 }
 
-#[tokio::test]
-async fn credentials_and_leave_are_asked_for_by_name() {
-    let redis = Redis::start(&["--requirepass", "right"]);
+async fn credentials_and_leave_are_asked_for_by_name(kind: Kind) {
+    let redis = Redis::start_as(kind, free_port(), &["--requirepass", "right"]);
     for wrong in ["", ":wrong@"] {
         let view = View::of(&format!("redis://{wrong}127.0.0.1:{}", redis.port));
         let error = view.spend(&view.bucket("5/day"), "k").await.unwrap_err();
@@ -94,9 +93,9 @@ async fn credentials_and_leave_are_asked_for_by_name() {
     assert_eq!(view.spend(&log, "k").await, Ok(true));
 }
 
-#[tokio::test]
-async fn a_replica_is_refused_and_so_is_a_primary_that_becomes_one() {
-    let (primary, other) = (Redis::start(&[]), Redis::start(&[]));
+async fn a_replica_is_refused_and_so_is_a_primary_that_becomes_one(kind: Kind) {
+    let (primary, other) =
+        (Redis::start_as(kind, free_port(), &[]), Redis::start_as(kind, free_port(), &[]));
     let view = View::of(&primary.url());
     let budget = view.bucket("5/day");
     assert_eq!(view.spend(&budget, "k").await, Ok(true));
@@ -107,9 +106,8 @@ async fn a_replica_is_refused_and_so_is_a_primary_that_becomes_one() {
     }
 }
 
-#[tokio::test]
-async fn a_server_without_memory_says_so() {
-    let redis = Redis::start(&["--maxmemory-policy", "noeviction"]);
+async fn a_server_without_memory_says_so(kind: Kind) {
+    let redis = Redis::start_as(kind, free_port(), &["--maxmemory-policy", "noeviction"]);
     let view = View::of(&redis.url());
     let budget = view.bucket("5/day");
     let log = view.budget("log", &Limit::sliding_log("5/day").unwrap());
@@ -147,9 +145,8 @@ async fn a_server_that_loads_says_so() {
     assert!(errors.iter().all(StoreError::is_transient), "{errors:?}");
 }
 
-#[tokio::test]
-async fn scripts_that_were_flushed_are_loaded_again() {
-    let redis = Redis::start(&[]);
+async fn scripts_that_were_flushed_are_loaded_again(kind: Kind) {
+    let redis = Redis::start_as(kind, free_port(), &[]);
     let view = View::of(&redis.url());
     let budget = view.bucket("5/day");
     assert_eq!(view.spend(&budget, "k").await, Ok(true));
@@ -191,3 +188,10 @@ async fn a_server_whose_clock_is_wrong_by_years_says_so() {
     }
     assert_eq!(view.spend(&view.bucket("5/day"), "k").await, Ok(true), "others go on");
 }
+
+with_either_kind!(
+    credentials_and_leave_are_asked_for_by_name,
+    a_replica_is_refused_and_so_is_a_primary_that_becomes_one,
+    a_server_without_memory_says_so,
+    scripts_that_were_flushed_are_loaded_again
+);

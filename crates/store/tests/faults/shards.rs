@@ -22,9 +22,8 @@ fn url(servers: &[Redis]) -> String {
     format!("redis+cluster://127.0.0.1:{}", servers[1].port)
 }
 
-#[tokio::test]
-async fn a_shard_that_starts_empty_grants_no_burst_in_slots_that_nobody_has_seen() {
-    let mut servers = start_cluster(Kind::Redis);
+async fn a_shard_that_starts_empty_grants_no_burst_in_slots_that_nobody_has_seen(kind: Kind) {
+    let mut servers = start_cluster(kind);
     let_nobody_take_over(&servers);
     let (keys, others) = (keys_of(0, &servers, 4), keys_of(1, &servers, 1));
     let (busy, quiet) = (View::of(&url(&servers)), View::of(&url(&servers)));
@@ -43,9 +42,10 @@ async fn a_shard_that_starts_empty_grants_no_burst_in_slots_that_nobody_has_seen
     assert_eq!(newcomer.left_at_last(&budget, &keys[2]).await, 0);
 }
 
-#[tokio::test]
-async fn a_shard_that_starts_with_its_data_has_all_budget_in_slots_that_nobody_has_seen() {
-    let mut servers = start_cluster(Kind::Redis);
+async fn a_shard_that_starts_with_its_data_has_all_budget_in_slots_that_nobody_has_seen(
+    kind: Kind,
+) {
+    let mut servers = start_cluster(kind);
     let_nobody_take_over(&servers);
     let keys = keys_of(0, &servers, 2);
     let view = View::of(&url(&servers));
@@ -159,3 +159,8 @@ pub(crate) fn let_nobody_take_over(servers: &[Redis]) {
         assert_eq!(server.cli(&["CONFIG", "SET", "cluster-replica-no-failover", "yes"]), "OK");
     }
 }
+
+with_either_kind!(
+    a_shard_that_starts_empty_grants_no_burst_in_slots_that_nobody_has_seen,
+    a_shard_that_starts_with_its_data_has_all_budget_in_slots_that_nobody_has_seen
+);

@@ -18,8 +18,9 @@ pub(crate) struct Redis {
     folder: PathBuf,
 }
 
-/// Whose server it is.
-#[derive(Clone, Copy)]
+/// Whose server it is. The Valkey that `scripts/test.sh` installs is built without TLS: it takes the options, and
+/// ends with "Failed finding TLS support". So all tests of TLS are with Redis.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Redis,
     Valkey,
@@ -60,15 +61,16 @@ impl Redis {
 
     /// The same, for somebody who never drops it: it ends when its standard input does, which is
     /// when this process ends.
-    pub(crate) fn start_for_process() -> Self {
+    pub(crate) fn start_for_process(kind: Kind) -> Self {
         let (port, folder) = (free_port(), new_folder());
-        let script = "redis-server \"$@\" & server=$!; cat; kill $server; rm -r \"$DIR\"";
+        let script = "\"$0\" \"$@\" & server=$!; cat; kill $server; rm -r \"$DIR\"";
         let mut command = Command::new("sh");
-        command.args(["-c", script, "sh", "--bind", "127.0.0.1", "--save", "", "--port"]);
+        command.args(["-c", script]).arg(kind.program());
+        command.args(["--bind", "127.0.0.1", "--save", "", "--port"]);
         command.arg(port.to_string()).arg("--dir").arg(&folder).env("DIR", &folder);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().expect("sh runs");
-        let mut redis = Self { port, kind: Kind::Redis, options: Vec::new(), child, folder };
+        let mut redis = Self { port, kind, options: Vec::new(), child, folder };
         redis.wait_until_it_listens();
         redis
     }
@@ -120,7 +122,7 @@ impl Drop for Redis {
     }
 }
 
-/// A Sentinel that watches a primary as `main`.
+/// A Sentinel that watches a primary as `main`, of the same kind.
 pub(crate) struct Sentinel {
     pub(crate) port: u16,
     child: Child,
@@ -142,7 +144,7 @@ impl Sentinel {
             primary.port
         );
         std::fs::write(&path, text).unwrap();
-        let mut command = Command::new("redis-server");
+        let mut command = Command::new(primary.kind.program());
         command.arg(&path).arg("--sentinel").stdin(Stdio::null());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         until("the Sentinel listens", || TcpStream::connect(("127.0.0.1", port)).ok());

@@ -167,6 +167,52 @@ proptest! {
     }
 }
 
+/// The same in Valkey, with fewer histories.
+mod in_valkey {
+    use super::*;
+
+    fn compare(budget: Budget, deeds: &[Deed], lost: Option<u64>) {
+        server::ask_of(process::Kind::Valkey);
+        super::compare(budget, KEYS, deeds, lost);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20))]
+
+        #[test]
+        fn buckets_agree((limit, deeds) in history(buckets(), KEYS), lost in lost()) {
+            compare(budget(&limit), &deeds, lost);
+        }
+
+        #[test]
+        fn windows_agree((limit, deeds) in history(windows(), KEYS), lost in lost()) {
+            compare(budget(&limit), &deeds, lost);
+        }
+
+        #[test]
+        fn long_windows_agree((limit, deeds) in history(long_windows(), KEYS), lost in lost()) {
+            compare(budget(&limit), &deeds, lost);
+        }
+
+        #[test]
+        fn permits_agree(deeds in deeds(30, 1_500_000, KEYS), lost in lost()) {
+            compare(permits(), &deeds, lost);
+        }
+
+        #[test]
+        fn logs_agree(deeds in deeds(6, 400_000, KEYS), lost in lost()) {
+            compare(budget(&Limit::sliding_log("20/s").unwrap()), &deeds, lost);
+        }
+    }
+
+    #[test]
+    fn it_is_valkey_that_is_asked() {
+        server::ask_of(process::Kind::Valkey);
+        let says: String = server::said(redis::cmd("INFO").arg("server"));
+        assert!(says.contains("valkey_version:"), "{says}");
+    }
+}
+
 /// More entries than are looked at in one go, some of which are over at a time, and then all.
 #[test]
 fn long_logs_agree() {

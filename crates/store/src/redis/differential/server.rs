@@ -1,17 +1,29 @@
-//! One server for all of these tests, with scripts that read the time from a key.
+//! One server of each kind for all of these tests, with scripts that read the time from a key.
 
+use std::cell::Cell;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use redis::{Connection, Script};
 
-use super::process;
+use super::process::{self, Kind};
 use crate::redis::script::Algorithm;
+
+thread_local! {
+    /// Whose server the test of this thread is about.
+    static ASKED: Cell<Kind> = const { Cell::new(Kind::Redis) };
+}
+
+/// From now on this thread is about a server of that kind.
+pub(super) fn ask_of(kind: Kind) {
+    ASKED.set(kind);
+}
 
 /// It ends with the process, which does not drop it.
 fn server() -> &'static Mutex<Connection> {
-    static SERVER: OnceLock<Mutex<Connection>> = OnceLock::new();
-    SERVER.get_or_init(|| {
-        let redis = process::Redis::start_for_process();
+    static SERVERS: [OnceLock<Mutex<Connection>>; 2] = [OnceLock::new(), OnceLock::new()];
+    let kind = ASKED.get();
+    SERVERS[kind as usize].get_or_init(|| {
+        let redis = process::Redis::start_for_process(kind);
         let client = redis::Client::open(redis.url()).unwrap();
         let mut connection = client.get_connection().unwrap();
         for algorithm in Algorithm::ALL {
