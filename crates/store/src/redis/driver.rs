@@ -132,6 +132,11 @@ impl Driver {
         }
         let servers = self.servers.iter_mut();
         for (node, server) in servers.filter(|(_, server)| server.has_work()) {
+            // A server that closes connections on which nobody asks is well.
+            if server.under_way == 0 && server.link.as_ref().is_some_and(Link::is_closed) {
+                (server.link, server.late) = (None, 0);
+                self.has_doubts |= self.shared.is_cluster;
+            }
             let Some(link) = server.link.clone() else {
                 // A connection may take longer than anybody waits.
                 server.jobs.retain(|job| !job.is_forsaken());

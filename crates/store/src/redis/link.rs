@@ -1,5 +1,7 @@
 //! A connection to one server, and what is known of the process at its other end.
 
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -88,6 +90,16 @@ impl Link {
             .map_err(|_| StoreError::Timeout { after: patience })?
             .map_err(unreachable)?;
         Ok(Self { connection, address, process: String::new(), patience: config.timeout })
+    }
+
+    /// Whether the connection has ended already, so that nothing would be sent that is asked on it. The
+    /// client tells nobody before, but refuses at once: a question is begun and given up, which is not sent
+    /// then, or is a ping if the client is so quick.
+    pub(super) fn is_closed(&self) -> bool {
+        let mut connection = self.connection.clone();
+        let ping = redis::cmd("PING");
+        let asked = pin!(connection.send_packed_command(&ping));
+        matches!(asked.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(Err(_)))
     }
 
     /// Sends commands and waits for as many replies, each by itself good or bad.

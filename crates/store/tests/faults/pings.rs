@@ -133,3 +133,21 @@ async fn carry(near: TcpStream, far: TcpStream, is_mute: Arc<AtomicBool>, may_fa
         }
     }
 }
+
+/// Redis and whatever stands before it close connections on which nobody has asked for a while. The question
+/// after that is answered all the same, also if it may not be sent twice.
+#[tokio::test]
+async fn who_asks_after_a_connection_was_closed_is_answered() {
+    let redis = Redis::start(&[]);
+    let view = View::of(&redis.url());
+    let budget = view.bucket("20/day");
+    assert_eq!(view.left_at_last(&budget, "k").await, 20);
+    for _ in 0..5 {
+        let killed = redis.cli(&["CLIENT", "KILL", "TYPE", "normal"]);
+        assert_eq!(killed.trim(), "1", "the connection of the view");
+        pause().await;
+        let once = view.ask(&budget, "k", tollgate_core::lease::Exchange::once(1)).await;
+        assert!(once.is_ok_and(|grant| grant.decision.is_allowed()));
+    }
+    assert_eq!(view.left(&budget, "k").await, Ok(15));
+}
