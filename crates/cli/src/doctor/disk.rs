@@ -49,8 +49,8 @@ const AFTER_SOME: &str = "a restart begins a new epoch, also one that loses noth
     a day), a sliding log grants nothing for as long as it looks back, a window of up to a minute until it \
     ends; longer windows go on with what is on disk";
 
-const SINCE_SNAPSHOT: &str =
-    ", and what was spent of them since the last snapshot can be spent again";
+const SINCE_SNAPSHOT: &str = ", unless it was killed more than three seconds after the last snapshot: then \
+    they count as used up until they end";
 
 const AFTER_NOTHING: &str = "a restart begins a new epoch: servers that run on grant nothing that \
     may have been spent before, until it is back for certain, which takes a limit of a month the rest of \
@@ -62,9 +62,9 @@ mod tests {
     use crate::doctor::diagnosis::Grade;
 
     #[test]
-    fn only_snapshots_let_long_windows_forget() {
+    fn only_snapshots_close_long_windows() {
         let said = |info: &str| diagnosis(&Info::new(info.into()), Some(true)).message;
-        assert!(said("aof_enabled:0").contains("since the last snapshot can be spent again"));
+        assert!(said("aof_enabled:0").contains("used up until they end"));
         assert!(said("aof_enabled:1").ends_with("longer windows go on with what is on disk"));
     }
 

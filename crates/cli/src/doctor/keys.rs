@@ -145,15 +145,12 @@ fn is_counter_text(text: &str) -> bool {
 
 /// Whether a text is the mark of a memory.
 fn is_mark_text(text: &str) -> bool {
-    let words: Vec<_> = text.split(' ').collect();
-    let (words, moves) = match &words[..] {
-        [words @ .., "moved", moves] => (words, *moves),
-        words => (words, "0"),
-    };
-    let ["process", _, "epoch", epoch, "lost", lost, "kept", kept] = *words else {
-        return false;
-    };
-    [epoch, lost, kept, moves].into_iter().all(is_number)
+    let mut words = text.split(' ');
+    let is_process = words.next() == Some("process") && words.next().is_some();
+    let mut numbers = ["epoch", "lost", "kept", "moved", "beat", "until"].into_iter();
+    is_process
+        && numbers.all(|name| words.next() == Some(name) && words.next().is_some_and(is_number))
+        && words.next().is_none()
 }
 
 fn is_number(word: &str) -> bool {
@@ -175,13 +172,13 @@ const ROUNDS: usize = 10;
 const SCRIPT: &str = "\
 local kind, begin = redis.call('TYPE', KEYS[1]).ok, nil
 if kind == 'string' then
-    begin = redis.call('GETRANGE', KEYS[1], 0, 159)
+    begin = redis.call('GETRANGE', KEYS[1], 0, 254)
 elseif kind == 'hash' then
     begin = redis.call('HGET', KEYS[1], 'v')
 elseif kind == 'list' then
     begin = redis.call('LINDEX', KEYS[1], 0)
 end
-return { kind, string.sub(begin or '', 1, 160) }";
+return { kind, string.sub(begin or '', 1, 255) }";
 
 /// So many keys are named.
 const EXAMPLES: usize = 3;
@@ -203,9 +200,17 @@ mod tests {
             ("tg:{a}:r:4", "hash", "2"),
             ("tg:{a}:r:permits", "hash", "2"),
             ("tg:{a}:r:5", "list", "log 1 17 18 3"),
-            ("tg:epoch", "string", "process 5f3a epoch 17 lost 0 kept 0"),
-            ("tg:{7}:epoch", "string", "process 5f3a epoch 17 lost 16 kept 1"),
-            ("tg:{8}:epoch", "string", "process 5f3a epoch 17 lost 16 kept 15 moved 2"),
+            ("tg:epoch", "string", "process 5f3a epoch 17 lost 0 kept 0 moved 0 beat 18 until 0"),
+            (
+                "tg:{7}:epoch",
+                "string",
+                "process 5f3a epoch 17 lost 16 kept 1 moved 0 beat 18 until 15",
+            ),
+            (
+                "tg:{8}:epoch",
+                "string",
+                "process 5f3a epoch 17 lost 16 kept 15 moved 2 beat 18 until 15",
+            ),
         ] {
             seen.note(name, kind, begin);
             assert_eq!((seen.diagnosis().grade, seen.wrong), (Grade::Ok, 0), "{name}: {begin}");
@@ -219,7 +224,7 @@ mod tests {
             ("string", "1"),
             ("string", "bucket of flowers"),
             ("string", "window 17"),
-            ("string", "process 5f3a epoch 17 lost 0 kept 0"),
+            ("string", "process 5f3a epoch 17 lost 0 kept 0 moved 0 beat 18 until 0"),
             ("hash", ""),
             ("hash", "1"),
             ("list", "log 2 17"),
@@ -242,8 +247,16 @@ mod tests {
         for (name, kind, begin) in [
             ("tg:epoch", "hash", "2"),
             ("tg:epoch", "string", "bucket 17 "),
-            ("tg:{7}:epoch", "string", "process 5f3a epoch 17 lost 0 kept 0 more"),
-            ("tg:{7}:epoch", "string", "process 5f3a epoch x lost 0 kept 0"),
+            (
+                "tg:{7}:epoch",
+                "string",
+                "process 5f3a epoch 17 lost 0 kept 0 moved 0 beat 18 until 0 more",
+            ),
+            (
+                "tg:{7}:epoch",
+                "string",
+                "process 5f3a epoch x lost 0 kept 0 moved 0 beat 18 until 0",
+            ),
         ] {
             let mut seen = Seen::default();
             seen.note(name, kind, begin);

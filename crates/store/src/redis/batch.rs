@@ -107,7 +107,7 @@ impl Round<'_> {
             commands.cmd("ASKING");
         }
         let mark = self.shared.mark(first.name.slot);
-        let loss = self.shared.loss(first.name.slot, &self.link.process);
+        let past = self.shared.past(first.name.slot, &self.link.process);
         let former = match &first.former {
             Some(verdict) => Former::Known(verdict),
             None if self.shared.is_cluster => Former::Unknown,
@@ -125,7 +125,7 @@ impl Round<'_> {
             Asked::Every => ("every", group),
             Asked::Each => ("each", group),
         };
-        let memory = Memory { loss, former };
+        let memory = Memory { past, former };
         first.form.write_head(&mut command, &self.link.process, memory, word);
         for job in questions {
             let around = job.around.unwrap_or(now);

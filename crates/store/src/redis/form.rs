@@ -24,24 +24,31 @@ pub(crate) struct Form {
     is_jittered: bool,
 }
 
-/// When a server has lost its memory, if it has no mark, as far as is known here.
+/// What is known here of the memory of a server, by which it can be told whether something of it was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Loss {
-    /// There may never have been one.
+pub(super) enum Past {
+    /// Nothing: there may never have been any.
     Unknown,
-    /// There was one a moment ago.
-    Now,
+    /// It has answered.
+    Seen(Seen),
     /// It was lost with all that its process had, at this time in microseconds.
-    At(u64),
+    Lost(u64),
     /// So it was, by another process that had the slot then.
-    Elsewhere(u64),
+    LostElsewhere(u64),
+}
+
+/// The memory that was answered from last, and when, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Seen {
+    pub(super) epoch: u64,
+    pub(super) at: u64,
 }
 
 /// What is known to whoever asks about the memory that a key lives in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory<'a> {
-    /// If there is no mark.
-    pub(super) loss: Loss,
+    /// What was before.
+    pub(super) past: Past,
     /// If the mark names another process.
     pub(super) former: Former<'a>,
 }
@@ -65,19 +72,19 @@ pub(super) struct Verdict {
     pub(super) has_given: bool,
 }
 
-impl From<Loss> for Memory<'_> {
-    fn from(loss: Loss) -> Self {
-        Self { loss, former: Former::Any }
+impl From<Past> for Memory<'_> {
+    fn from(past: Past) -> Self {
+        Self { past, former: Former::Any }
     }
 }
 
 impl std::fmt::Display for Memory<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.loss {
-            Loss::Unknown => write!(f, "0"),
-            Loss::Now => write!(f, "now"),
-            Loss::At(micros) => write!(f, "{micros}"),
-            Loss::Elsewhere(micros) => write!(f, "-{micros}"),
+        match self.past {
+            Past::Unknown => write!(f, "none 0 0"),
+            Past::Seen(Seen { epoch, at }) => write!(f, "seen {epoch} {at}"),
+            Past::Lost(micros) => write!(f, "lost {micros} 0"),
+            Past::LostElsewhere(micros) => write!(f, "elsewhere {micros} 0"),
         }?;
         match self.former {
             Former::Any => Ok(()),

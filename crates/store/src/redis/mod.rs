@@ -32,14 +32,21 @@
 //! |---|---|---|
 //! | names this process | nothing was lost | |
 //! | names another, of a Cluster, that has given the slot away | nothing was lost: the slot was moved | the mark is taken over as it is, and says so (`moved`) |
-//! | names another | the process is new, and what it knows may lack the last moments | buckets are empty for as long as leases of the former memory may last, and then fill; windows up to a minute are spent until they end, longer ones and what they count go on; logs are full; all permits are out for the time of a lease |
-//! | is missing, and this client has seen one there | everything was lost | the same, except that windows of any length are spent until they end |
+//! | names another, and what is kept reaches to where this client was answered last, or lacks three seconds of that at most | the process is new, and what it knows may lack the last moments | buckets are empty for as long as leases of the former memory may last, and then fill; windows up to a minute are spent until they end, longer ones and what they count go on; logs are full; all permits are out for the time of a lease |
+//! | names any, and this client was answered later than what is kept reaches | the process has begun with an old snapshot, or somebody who did not know of a loss was the first to ask | the same, except that windows of any length are spent until they end |
+//! | is missing, and this client has seen one there | everything was lost | the same |
 //! | is missing, and this client has seen the process lose others, or begin with nothing where another was before | everything was lost, then | the same from then on |
 //! | is missing, and this client has never seen one | Redis is new to us | all keys have their whole budget |
 //!
+//! What is kept is all that was written up to some moment. The mark is written once a second while anybody asks
+//! (`beat`), and whoever takes over finds the last beat that was kept; from then on the mark says so (`until`). A
+//! client remembers the memory that it was answered from last, and when by the server's clock, which is not
+//! much later than a beat. So it can tell that a second or two are missing, which a disk that is written to once a
+//! second may lack, from a snapshot of before.
+//!
 //! In the last case somebody else may have seen a mark: a node that starts at the very moment at which
-//! Redis lost its memory, and asks before any other does, is wrong, and grants each key one budget
-//! more. In a Cluster the same goes for each slot of a primary, if the first to ask about the slot was not
+//! Redis lost its memory, and asks before any other does, is wrong, and grants keys one budget
+//! more, until somebody asks who was answered before. In a Cluster the same goes for each slot of a primary, if the first to ask about the slot was not
 //! connected to the primary before it lost its memory; clients connect to all of them. An operator who knows
 //! that nothing was spent writes the mark anew, with `lost 0` and all else as it is.
 //!

@@ -12,7 +12,7 @@ use redis::Value;
 
 use crate::error::StoreError;
 use crate::redis::answer::text;
-use crate::redis::form::Loss;
+use crate::redis::form::Past;
 use crate::redis::link::{Link, field};
 use crate::redis::shared::{MOST_LOSSES, Shared};
 
@@ -51,13 +51,13 @@ impl Losses {
         }
     }
 
-    /// What it means if there is no mark of that slot in that process, and none was seen.
-    pub(super) fn of(&self, slot: u16, process: &str) -> Loss {
+    /// What is known of a slot in that process, if no mark of it was seen.
+    pub(super) fn of(&self, slot: u16, process: &str) -> Past {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match known.slots.get(&slot) {
-            Some((by, micros)) if **by == *process => Loss::At(*micros),
-            Some((_, micros)) => Loss::Elsewhere(*micros),
-            None => Loss::Unknown,
+            Some((by, micros)) if **by == *process => Past::Lost(*micros),
+            Some((_, micros)) => Past::LostElsewhere(*micros),
+            None => Past::Unknown,
         }
     }
 }
@@ -96,11 +96,14 @@ fn lost(replies: &[Value], process: &str, now: u64) -> u64 {
     for mark in marks.map(text) {
         let words: Vec<_> = mark.split(' ').collect();
         match words[..] {
-            // Of a slot that has come from elsewhere since.
-            ["process", of, .., "moved", _] if of == process => {}
-            // Somebody has found out before.
-            ["process", of, "epoch", _, "lost", micros, "kept", "0", ..] if of == process => {
-                lost = micros.parse().ok().filter(|micros| *micros > 0).or(lost).or(Some(now));
+            ["process", of, "epoch", _, "lost", micros, "kept", "0", "moved", moves, ..]
+                if of == process =>
+            {
+                // Somebody has found out before, unless it is a slot that has come from elsewhere since.
+                if moves == "0" {
+                    let micros = micros.parse().ok().filter(|micros| *micros > 0);
+                    lost = micros.or(lost).or(Some(now));
+                }
             }
             [""] => lost = lost.or(Some(now)),
             // It knows what was.
@@ -117,21 +120,21 @@ mod tests {
     #[test]
     fn what_was_lost_twice_was_lost_the_second_time_whoever_says_so_first() {
         let losses = Losses::default();
-        for (micros, latest) in [(7, Loss::At(7)), (9, Loss::At(9)), (8, Loss::At(9))] {
+        for (micros, latest) in [(7, Past::Lost(7)), (9, Past::Lost(9)), (8, Past::Lost(9))] {
             losses.learn("p", micros, || vec![1]);
             assert_eq!(losses.of(1, "p"), latest);
         }
-        assert_eq!(losses.of(2, "p"), Loss::Unknown, "it had another");
+        assert_eq!(losses.of(2, "p"), Past::Unknown, "it had another");
     }
 
     #[test]
     fn a_slot_is_lost_wherever_it_is_now() {
         let losses = Losses::default();
         losses.learn("p", 7, || vec![1, 2]);
-        assert_eq!(losses.of(1, "q"), Loss::Elsewhere(7));
+        assert_eq!(losses.of(1, "q"), Past::LostElsewhere(7));
         losses.learn("q", 9, || vec![1, 3]);
         let lost = [(1, "q"), (1, "p"), (2, "p"), (3, "q")].map(|(slot, by)| losses.of(slot, by));
-        assert_eq!(lost, [Loss::At(9), Loss::Elsewhere(9), Loss::At(7), Loss::At(9)]);
+        assert_eq!(lost, [Past::Lost(9), Past::LostElsewhere(9), Past::Lost(7), Past::Lost(9)]);
     }
 
     fn told(databases: &str, marks: &[Option<&str>]) -> u64 {
@@ -144,16 +147,22 @@ mod tests {
     #[test]
     fn a_process_without_keys_or_marks_that_were_there_has_lost_everything() {
         let some = "# Keyspace\r\ndb0:keys=3,expires=2,avg_ttl=0\r\n";
-        let (old, new) = ("process old epoch 1 lost 0 kept 0", "process new epoch 2 lost 7 kept 0");
+        let mark = |process: &str, rest: &str| format!("process {process} epoch 2 {rest} until 0");
+        let old = mark("old", "lost 0 kept 0 moved 0 beat 1");
+        let new = |rest: &str| mark("new", &format!("{rest} beat 8"));
         assert_eq!(told("# Keyspace\r\n", &[]), 9, "there is nothing");
         assert_eq!(told(some, &[]), 0, "nobody can tell");
         assert_eq!(told(some, &[None]), 9);
-        assert_eq!(told(some, &[Some(new), None]), 7, "somebody has noticed");
-        assert_eq!(told(some, &[Some("process new epoch 2 lost 0 kept 0")]), 9, "and did not know");
-        assert_eq!(told(some, &[None, Some(old)]), 0, "it was read from a disk");
-        assert_eq!(told(some, &[Some("process new epoch 2 lost 7 kept 1")]), 0);
+        assert_eq!(
+            told(some, &[Some(&new("lost 7 kept 0 moved 0")), None]),
+            7,
+            "somebody has noticed"
+        );
+        assert_eq!(told(some, &[Some(&new("lost 0 kept 0 moved 0"))]), 9, "and did not know");
+        assert_eq!(told(some, &[None, Some(&old)]), 0, "it was read from a disk");
+        assert_eq!(told(some, &[Some(&new("lost 7 kept 1 moved 0"))]), 0);
         assert_eq!(told(some, &[Some("mine")]), 0);
-        let moved = "process new epoch 1 lost 7 kept 0 moved 1";
+        let moved = &new("lost 7 kept 0 moved 1");
         assert_eq!(told(some, &[Some(moved)]), 0, "that one was lost by another");
         assert_eq!(told(some, &[Some(moved), None]), 9);
     }

@@ -9,7 +9,7 @@ use tollgate_core::{Tick, Wall};
 use tollgate_local::Clock;
 
 use crate::redis::answer::Age;
-use crate::redis::form::Loss;
+use crate::redis::form::{Past, Seen};
 use crate::redis::name::{self, SLOTS};
 use crate::redis::restart::Losses;
 use crate::redis::slots::Slots;
@@ -22,8 +22,8 @@ pub(super) struct Shared {
     ahead: AtomicI64,
     /// The latest memory.
     epoch: AtomicU64,
-    /// A bit for each slot whose mark was seen; the first one for all, without slots.
-    seen: Box<[AtomicU64]>,
+    /// What was seen of each slot; without slots, the first one for all.
+    seen: Mutex<Box<[Option<Seen>]>>,
     /// What processes of a Cluster have lost.
     losses: Losses,
     /// Where slots lie, as far as is known.
@@ -42,14 +42,14 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(clock: Arc<dyn Clock>, is_cluster: bool) -> Self {
-        let seen = (0..SLOTS / 64).map(|_| AtomicU64::new(0)).collect();
+        let seen = vec![None; if is_cluster { usize::from(SLOTS) } else { 1 }];
         let (ahead, epoch) = (AtomicI64::new(0), AtomicU64::new(0));
         Self {
             clock,
             is_cluster,
             ahead,
             epoch,
-            seen,
+            seen: Mutex::new(seen.into()),
             losses: Losses::default(),
             slots: Mutex::default(),
             processes: Mutex::default(),
@@ -67,22 +67,18 @@ impl Shared {
         self.ahead.load(Ordering::Relaxed)
     }
 
-    /// What it means if there is no mark of that slot in that process.
-    pub(super) fn loss(&self, slot: u16, process: &str) -> Loss {
-        let (word, bit) = self.bit_of(slot);
-        if self.seen[word].load(Ordering::Relaxed) & bit != 0 {
-            return Loss::Now;
-        }
-        self.losses.of(slot, process)
+    /// What is known of the memory of that slot, before it is asked for in that process.
+    pub(super) fn past(&self, slot: u16, process: &str) -> Past {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner)[self.place_of(slot)];
+        seen.map_or_else(|| self.losses.of(slot, process), Past::Seen)
     }
 
     /// The process of a server has begun with nothing: whatever was seen of these slots is there no more.
     pub(super) fn learn_start(&self, process: &str, slots: &[u16], micros: u64) {
         if micros > 0 {
-            for slot in slots {
-                let (word, bit) = self.bit_of(*slot);
-                self.seen[word].fetch_and(!bit, Ordering::Relaxed);
-            }
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            slots.iter().for_each(|slot| seen[self.place_of(*slot)] = None);
+            drop(seen);
             self.losses.learn(process, micros, || slots.to_vec());
         }
     }
@@ -165,16 +161,18 @@ impl Shared {
 
     /// Some of these slots whose marks were seen.
     pub(super) fn seen_among(&self, slots: impl IntoIterator<Item = u16>) -> Vec<u16> {
-        let is_seen = |slot: &u16| {
-            let (word, bit) = self.bit_of(*slot);
-            self.seen[word].load(Ordering::Relaxed) & bit != 0
-        };
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_seen = |slot: &u16| seen[self.place_of(*slot)].is_some();
         slots.into_iter().filter(is_seen).take(MOST_LOOKED_AT).collect()
     }
 
     pub(super) fn learn(&self, slot: u16, now: Wall, epoch: u64) {
-        let (word, bit) = self.bit_of(slot);
-        self.seen[word].fetch_or(bit, Ordering::Relaxed);
+        let answered = Some(Seen { epoch, at: now.as_unix_nanos() / 1_000 });
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        // Answers that cross each other make nothing unseen. One that is nothing is less than any.
+        let last = &mut seen[self.place_of(slot)];
+        *last = answered.max(*last);
+        drop(seen);
         self.epoch.fetch_max(epoch, Ordering::Relaxed);
         self.learn_time(now);
     }
@@ -198,9 +196,8 @@ impl Shared {
         Wall::from_unix_nanos(ours.saturating_add_signed(self.ahead()))
     }
 
-    const fn bit_of(&self, slot: u16) -> (usize, u64) {
-        let slot = if self.is_cluster { slot % SLOTS } else { 0 };
-        (slot as usize / 64, 1 << (slot % 64))
+    const fn place_of(&self, slot: u16) -> usize {
+        if self.is_cluster { (slot % SLOTS) as usize } else { 0 }
     }
 }
 

@@ -10,7 +10,7 @@ use tollgate_local::{Clock as _, SystemClock};
 use tollgate_store::Budget;
 
 use crate::process::Redis;
-use crate::view::{View, pause};
+use crate::view::{View, pause, until_meanwhile};
 
 #[tokio::test]
 async fn a_server_that_starts_empty_grants_no_burst() {
@@ -39,8 +39,10 @@ async fn a_server_that_starts_empty_grants_no_burst() {
     // An operator who knows better says so.
     let mark = redis.cli(&["GET", "tg:epoch"]);
     let words: Vec<_> = mark.split(' ').collect();
-    let [_, process, _, epoch, _, _, _, kept] = words[..] else { panic!("{mark}") };
-    let better = format!("process {process} epoch {epoch} lost 0 kept {kept}");
+    let [begin @ .., _, "kept", kept, _, _, "beat", beat, "until", until] = &words[..] else {
+        panic!("{mark}")
+    };
+    let better = format!("{} 0 kept {kept} moved 0 beat {beat} until {until}", begin.join(" "));
     assert_eq!(redis.cli(&["SET", "tg:epoch", &better]), "OK");
     assert_eq!(view.left(&window, "new").await, Ok(20));
 }
@@ -60,11 +62,95 @@ async fn a_server_that_starts_with_old_data_empties_buckets_and_keeps_long_windo
     assert_eq!(view.spend(&window, "k").await, Ok(true));
     redis.restart_empty();
     assert_eq!(view.left_at_last(&bucket, "k").await, 0);
-    assert_eq!(view.left_at_last(&window, "k").await, 17, "the last one was not saved");
+    assert_eq!(
+        view.left_at_last(&window, "k").await,
+        17,
+        "one that came a moment later is missing"
+    );
     assert_eq!(view.left_at_last(&window, "new").await, 20);
     let left = view.left_at_last(&minute, "k").await;
     // Unless it is over just now.
     assert!(left == 0 || view.left_at_last(&minute, "k").await == 20);
+}
+
+/// What was spent after the last snapshot is known to nobody, and may be everything. Whoever was answered in the
+/// meantime knows that there was something.
+#[tokio::test]
+async fn a_server_that_starts_with_a_snapshot_of_before_grants_no_long_window_twice() {
+    let mut redis = Redis::start(&["--dbfilename", "before.rdb"]);
+    let (view, other) = (View::of(&redis.url()), View::of(&redis.url()));
+    let windows = [
+        view.budget("window", &Limit::fixed_window("20/month").unwrap()),
+        view.budget("sliding", &Limit::sliding_window("20/month").unwrap()),
+    ];
+    for window in &windows {
+        assert_eq!(view.spend(window, "k").await, Ok(true));
+        assert_eq!(other.left(window, "k").await, Ok(19));
+    }
+    assert_eq!(redis.cli(&["SAVE"]), "OK");
+    let saved = beat(&redis);
+    // It is noted once a second that somebody asks, and three seconds may be missing of what is kept.
+    until_meanwhile("more than that has passed", || {
+        (now(&redis) > saved + 3_200_000).then_some(())
+    })
+    .await;
+    for window in &windows {
+        for _ in 0..19 {
+            assert_eq!(view.spend(window, "k").await, Ok(true));
+        }
+    }
+    redis.restart_empty();
+    // These have seen nothing that is missing, and go on with what there is.
+    for view in [&other, &View::of(&redis.url())] {
+        assert_eq!(view.left_at_last(&windows[0], "k").await, 19);
+    }
+    for window in &windows {
+        assert_eq!(view.left_at_last(window, "k").await, 0, "{window}");
+    }
+    // From then on they all know.
+    for view in [other, View::of(&redis.url()), view] {
+        for key in ["k", "new"] {
+            let left = [view.left(&windows[0], key).await, view.left(&windows[1], key).await];
+            assert_eq!(left, [Ok(0), Ok(0)], "{key}");
+        }
+    }
+}
+
+/// A node that is the first to ask after everything was lost, and was not there before, grants budgets to whoever
+/// comes. The next one who knows better puts an end to it.
+#[tokio::test]
+async fn who_knows_of_a_loss_tells_also_if_somebody_else_was_first() {
+    let mut redis = Redis::start(&[]);
+    let view = View::of(&redis.url());
+    let (bucket, window) =
+        (view.bucket("20/day"), view.budget("w", &Limit::fixed_window("20/month").unwrap()));
+    assert_eq!(view.left(&window, "k").await, Ok(20));
+    // It had begun to ask some seconds before, so what it was told is no news of the last moments.
+    let began = beat(&redis);
+    until_meanwhile("some seconds have passed", || (now(&redis) > began + 3_200_000).then_some(()))
+        .await;
+    assert_eq!(view.left(&window, "k").await, Ok(20));
+    redis.restart_empty();
+    let newcomer = View::of(&redis.url());
+    assert_eq!(newcomer.left(&bucket, "k").await, Ok(20));
+    assert_eq!(view.left_at_last(&window, "k").await, 0);
+    for budget in [&bucket, &window] {
+        assert_eq!(newcomer.left(budget, "k").await, Ok(0), "{budget}");
+    }
+}
+
+/// When the mark was last written, in microseconds.
+fn beat(redis: &Redis) -> u64 {
+    let mark = redis.cli(&["GET", "tg:epoch"]);
+    let mut words = mark.split(' ').skip_while(|word| *word != "beat");
+    words.nth(1).and_then(|beat| beat.parse().ok()).unwrap_or_else(|| panic!("{mark}"))
+}
+
+/// The server's clock, in microseconds.
+fn now(redis: &Redis) -> u64 {
+    let time = redis.cli(&["TIME"]);
+    let mut parts = time.lines().map(|part| part.parse::<u64>().unwrap());
+    parts.next().unwrap() * 1_000_000 + parts.next().unwrap()
 }
 
 /// A key that is not known is decided with as few commands as if nothing had ever been lost, as soon as
@@ -102,8 +188,10 @@ async fn a_loss_that_is_long_ago_costs_nothing() {
     }
 }
 
-/// What becomes of a question about a new key: how often the server is told what.
+/// What becomes of a question about a new key: how often the server is told what. In a moment in which the mark
+/// was written already.
 async fn commands(redis: &Redis, view: &View, budget: &Arc<Budget>, key: &str) -> Vec<String> {
+    view.left_at_last(budget, "somebody").await;
     assert_eq!(redis.cli(&["CONFIG", "RESETSTAT"]), "OK");
     let once = match budget.terms() {
         Some(_) if budget.rule() == "permits" => {

@@ -23,6 +23,8 @@ pub(super) struct Deed {
     is_same: bool,
     /// Which of the ways to ask it is, of those that can be.
     way: u8,
+    /// How many answers ago whoever asks was answered last, if ever.
+    answered: Option<usize>,
     wishes: Vec<Wish>,
 }
 
@@ -52,10 +54,12 @@ pub(super) fn deeds(usual: u64, longest: u64, keys: usize) -> impl Strategy<Valu
     let wishes = prop::collection::vec(wish(usual, longest, keys), 1..=most);
     let fate = prop::option::weighted(0.2, fate(longest, keys));
     let ways = (any::<bool>(), any::<bool>(), any::<u8>());
-    let one = (0..longest, 0..20u32, -5_000..5_000i64, ways, fate, wishes);
-    let one = one.prop_map(move |(pause, shift, skew, (is_plain, is_same, way), fate, wishes)| {
+    let answered = prop::option::weighted(0.8, prop_oneof![2 => Just(0), 1 => 0..12usize]);
+    let one = (0..longest, 0..20u32, -5_000..5_000i64, ways, fate, answered, wishes);
+    let one = one.prop_map(move |(pause, shift, skew, ways, fate, answered, wishes)| {
+        let (is_plain, is_same, way) = ways;
         let (is_plain, fate) = (is_plain && keys > 1, fate.filter(|_| keys > 1));
-        Deed { pause: pause >> shift, fate, skew, is_plain, is_same, way, wishes }
+        Deed { pause: pause >> shift, fate, skew, is_plain, is_same, way, answered, wishes }
     });
     prop::collection::vec(one, 1..if keys > 1 { 40 } else { 80 })
 }
@@ -94,10 +98,11 @@ fn fate(longest: u64, keys: usize) -> impl Strategy<Value = Fate> {
         1 => ahead,
         1 => Just(Known::Nothing),
     ];
+    let heard = prop::option::weighted(0.2, known.clone());
     let gone = (any::<bool>(), known);
     let taken = (0..keys, any::<u8>());
     prop_oneof![
-        3 => Just(Fate::Kept),
+        3 => heard.prop_map(Fate::Kept),
         2 => Just(Fate::Deaf),
         2 => Just(Fate::Stale),
         2 => gone.prop_map(|(is_emptied, known)| Fate::Gone { is_emptied, known }),
@@ -156,6 +161,7 @@ impl Player {
                 self.world.now += 1;
                 self.world.suffer(fate);
             }
+            self.world.answered = deed.answered;
             let questions = self.questions(deed);
             let word = self.word(&questions, deed.way);
             let grants = self.world.ask(&questions, word, deed.skew);

@@ -3,14 +3,14 @@
 use super::model::{Memory, Model};
 use super::server::said;
 use super::world::{Key, World};
-use crate::redis::form::Loss;
+use crate::redis::form::{Past, Seen};
 
 /// What becomes of a memory, or of one key.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fate {
-    /// Another process goes on with all that this one knows.
-    Kept,
-    /// A replica hears of nothing from now on.
+    /// Another process goes on with all that this one knows. Whoever asks first may have heard something of it.
+    Kept(Option<Known>),
+    /// A replica hears of nothing from now on, or a disk.
     Deaf,
     /// And takes over, with what it knows.
     Stale,
@@ -43,6 +43,19 @@ pub(super) struct Mark {
     pub(super) process: String,
     pub(super) epoch: u64,
     pub(super) memory: Memory,
+    /// When it was last written, in microseconds.
+    pub(super) beat: u64,
+    /// Until when what is kept of the memory before reaches, or is known to be lost.
+    pub(super) reach: u64,
+}
+
+impl Mark {
+    /// Whether something is missing that somebody has seen.
+    fn lacks(&self, process: &str, seen: Seen) -> bool {
+        let is_earlier = seen.epoch < self.epoch;
+        let reach = if is_earlier { self.reach } else { self.beat };
+        (is_earlier || self.process != process) && seen.at > reach + 3_000_000
+    }
 }
 
 /// What a server knows that hears of nothing any more: the keys and the mark, as they were, and what
@@ -57,7 +70,10 @@ impl World {
     /// Something happens. What it means for keys is found out by whoever asks next.
     pub(super) fn suffer(&mut self, fate: Fate) {
         match fate {
-            Fate::Kept => self.change_process(),
+            Fate::Kept(heard) => {
+                self.heard = heard.map(|known| self.told(known));
+                self.change_process();
+            }
             Fate::Deaf => self.replica = Some(self.replicate()),
             Fate::Stale => {
                 if let Some(replica) = self.replica.take() {
@@ -73,20 +89,15 @@ impl World {
                     self.change_process();
                 }
                 (self.written, self.replica) = (None, None);
-                self.loss = match known {
-                    Known::Nothing => Loss::Unknown,
-                    Known::Now => Loss::Now,
-                    Known::Ago(micros) => Loss::At(self.now - micros),
-                    Known::Elsewhere(micros) => Loss::Elsewhere(self.now - micros),
-                    Known::Ahead(micros) => Loss::At(self.now + micros),
-                };
+                self.heard = Some(self.told(known));
                 for index in 0..self.keys.len() {
                     self.keys[index].model = Some(self.unknown(&self.keys[index].key));
                 }
             }
             Fate::Unmarked => {
                 said::<()>(redis::cmd("DEL").arg(&self.mark));
-                (self.written, self.replica, self.loss) = (None, None, Loss::Now);
+                (self.written, self.replica) = (None, None);
+                self.heard = Some(self.told(Known::Now));
             }
             Fate::Taken { key, kind } => self.take(key, kind),
             Fate::Freed => {
@@ -100,42 +111,82 @@ impl World {
         }
     }
 
-    /// What the next script finds out: whether the memory is another than that of the mark, and since
-    /// when. See the table in the documentation of the store.
-    pub(super) fn remember(&mut self) {
-        let number = self.epochs.len() as u64;
-        let now = self.tick();
-        let (memory, epoch) = match &self.written {
-            Some(mark) if mark.process == self.process => return,
-            Some(Mark { memory, epoch, .. }) => {
-                let memory = Memory { number, lost: Some(now), everything: memory.everything };
-                for key in &mut self.keys {
-                    key.model = key.model.take().map(|model| model.taken_over(memory, now));
-                }
-                (memory, self.now.max(epoch + 1))
+    fn told(&self, known: Known) -> Past {
+        let latest = Seen { epoch: self.epochs[self.epochs.len() - 1], at: self.now };
+        match known {
+            Known::Nothing => Past::Unknown,
+            Known::Now => Past::Seen(latest),
+            Known::Ago(micros) => Past::Lost(self.now - micros),
+            Known::Elsewhere(micros) => Past::LostElsewhere(self.now - micros),
+            Known::Ahead(micros) => Past::Lost(self.now + micros),
+        }
+    }
+
+    /// What the next script finds out, with what whoever asks knows: whether the memory is another than
+    /// that of the mark, and since when. See the table in the documentation of the store.
+    pub(super) fn remember(&mut self, past: Past) {
+        let (now, process) = (self.now, self.process.clone());
+        let Some(mark) = &mut self.written else { return self.begin(past) };
+        let lacks = matches!(past, Past::Seen(seen) if mark.lacks(&process, seen));
+        if mark.process == process && !lacks {
+            if now >= mark.beat + 1_000_000 {
+                mark.beat = now;
             }
-            None => {
-                let lost = match self.loss {
-                    Loss::Unknown => None,
-                    Loss::Now => Some(now),
-                    Loss::At(micros) | Loss::Elsewhere(micros) => {
-                        self.tick_of(micros.min(self.now))
-                    }
-                };
-                (Memory { number, lost, everything: lost }, self.now)
-            }
+            return;
+        }
+        let (epoch, everything) = (mark.epoch, mark.memory.everything);
+        if lacks || matches!(past, Past::Lost(_)) {
+            return self.forget(epoch);
+        }
+        let reach = mark.beat;
+        let tick = self.tick();
+        let memory = Memory { number: self.epochs.len() as u64, lost: Some(tick), everything };
+        for key in &mut self.keys {
+            key.model = key.model.take().map(|model| model.taken_over(memory, tick));
+        }
+        self.is_lost_elsewhere = false;
+        self.write(memory, now.max(epoch + 1), reach);
+    }
+
+    /// There is no mark.
+    fn begin(&mut self, past: Past) {
+        let lost = match past {
+            Past::Unknown => None,
+            Past::Seen(_) => Some(self.tick()),
+            Past::Lost(micros) | Past::LostElsewhere(micros) => self.tick_of(micros.min(self.now)),
         };
-        self.is_lost_elsewhere = self.written.is_none() && matches!(self.loss, Loss::Elsewhere(_));
+        let memory = Memory { number: self.epochs.len() as u64, lost, everything: lost };
+        self.is_lost_elsewhere = matches!(past, Past::LostElsewhere(_));
+        let reach = if past == Past::Unknown { 0 } else { self.now };
+        self.write(memory, self.now, reach);
+        self.unlearn();
+    }
+
+    /// What is there is of no use.
+    fn forget(&mut self, epoch: u64) {
+        let lost = Some(self.tick());
+        let memory = Memory { number: self.epochs.len() as u64, lost, everything: lost };
+        // A slot that has lost something elsewhere stays one.
+        self.is_lost_elsewhere &=
+            self.written.as_ref().is_some_and(|mark| mark.process == self.process);
+        self.write(memory, self.now.max(epoch + 1), self.now);
+        self.unlearn();
+    }
+
+    fn write(&mut self, memory: Memory, epoch: u64, reach: u64) {
         self.memory = memory;
         self.epochs.push(epoch);
-        if self.written.is_none() {
-            for index in 0..self.keys.len() {
-                let unknown = self.unknown(&self.keys[index].key);
-                let model = &mut self.keys[index].model;
-                *model = model.take().map(|_: Model| unknown);
-            }
+        let process = self.process.clone();
+        self.written = Some(Mark { process, epoch, memory, beat: self.now, reach });
+    }
+
+    /// Nothing is known of any key but of those that are somebody else's.
+    fn unlearn(&mut self) {
+        for index in 0..self.keys.len() {
+            let unknown = self.unknown(&self.keys[index].key);
+            let model = &mut self.keys[index].model;
+            *model = model.take().map(|_: Model| unknown);
         }
-        self.written = Some(Mark { process: self.process.clone(), epoch, memory });
     }
 
     fn change_process(&mut self) {

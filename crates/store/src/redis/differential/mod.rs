@@ -284,12 +284,12 @@ fn a_long_window_that_was_lost_stays_lost_when_another_process_takes_over() {
         world.suffer(Fate::Gone { is_emptied: false, known: Known::Now });
         assert_eq!(left(&mut world), 0);
         for _ in 0..2 {
-            world.suffer(Fate::Kept);
+            world.suffer(Fate::Kept(None));
             assert_eq!(left(&mut world), 0, "{limit}");
         }
         // One that was forgotten since has its whole budget, and keeps it.
         world.ask(&[Question { key: 0, what: What::Forget }], "each", 0);
-        world.suffer(Fate::Kept);
+        world.suffer(Fate::Kept(None));
         assert_eq!(left(&mut world), 50, "{limit}");
     }
 }
@@ -341,7 +341,7 @@ fn agrees_on_what_is_taken_back_of_a_sliding_window_that_was_lost() {
     ask(&mut world, Exchange::once(60));
     world.now += 1_000_000;
     let at = ask(&mut world, Exchange::once(30)).unwrap().at;
-    world.suffer(Fate::Kept);
+    world.suffer(Fate::Kept(None));
     world.now += 1;
     ask(&mut world, Exchange::undo(30, at));
 }

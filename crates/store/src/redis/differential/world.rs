@@ -14,7 +14,7 @@ use crate::ask::Ask;
 use crate::budget::{Budget, Kind};
 use crate::error::StoreError;
 use crate::redis::answer::{self, Answer, Answers, Line, Reply};
-use crate::redis::form::{Form, Loss};
+use crate::redis::form::{Form, Past, Seen};
 
 pub(super) struct World {
     pub(super) budget: Arc<Budget>,
@@ -25,8 +25,12 @@ pub(super) struct World {
     pub(super) memory: Memory,
     /// The name of the server's process.
     pub(super) process: String,
-    /// What is known of a loss by whoever asks.
-    pub(super) loss: Loss,
+    /// What whoever asks next has heard of the memory.
+    pub(super) heard: Option<Past>,
+    /// Whoever asks was last answered so many answers ago, if ever.
+    pub(super) answered: Option<usize>,
+    /// What each answer was from.
+    pub(super) seen: Vec<Seen>,
     pub(super) mark: String,
     /// What the mark says, if there is one.
     pub(super) written: Option<Mark>,
@@ -72,9 +76,11 @@ impl World {
         let memory = Memory { number: 0, lost, everything: lost };
         let epoch = now - 7;
         let (process, mark) = ("p0".to_owned(), format!("mark:{number}"));
-        let text = format!("process {process} epoch {epoch} lost {lost_at} kept 0");
+        let text = format!(
+            "process {process} epoch {epoch} lost {lost_at} kept 0 moved 0 beat {epoch} until 0"
+        );
         said::<()>(redis::cmd("SET").arg(&mark).arg(text));
-        let written = Some(Mark { process: process.clone(), epoch, memory });
+        let written = Some(Mark { process: process.clone(), epoch, memory, beat: epoch, reach: 0 });
         let epochs = vec![epoch];
         let mut world = Self {
             budget,
@@ -83,7 +89,9 @@ impl World {
             keys: Vec::new(),
             memory,
             process,
-            loss: Loss::Unknown,
+            heard: None,
+            answered: None,
+            seen: Vec::new(),
             is_lost_elsewhere: false,
             mark,
             written,
@@ -128,6 +136,13 @@ impl World {
         Model::unknown(&self.budget, self.phase(key), self.memory, self.tick())
     }
 
+    /// What is known to whoever asks now.
+    fn past(&mut self) -> Past {
+        let seen = |back: usize| self.seen.iter().nth_back(back).copied();
+        let answered = self.answered.and_then(seen).map_or(Past::Unknown, Past::Seen);
+        self.heard.take().unwrap_or(answered)
+    }
+
     /// Asks both, and compares what they say. `None` where it is an error, in both worlds.
     pub(super) fn ask(
         &mut self,
@@ -135,12 +150,15 @@ impl World {
         word: &str,
         skew: i64,
     ) -> Vec<Option<Grant>> {
-        self.remember();
+        let past = self.past();
+        self.remember(past);
         let count = |key| questions.iter().filter(|one| one.key == key).count();
         let known: Vec<_> = questions.iter().map(|one| self.is_known(one.key)).collect();
         let asks: Vec<_> = questions.iter().map(|one| self.ask_of(one, |lease| lease)).collect();
         let foreign: Vec<_> = self.keys.iter().map(|key| self.foreign(key)).collect();
-        let replies = self.in_redis(questions, word, skew);
+        let replies = self.in_redis(questions, word, skew, past);
+        let epoch = self.epochs[self.memory.number as usize];
+        self.seen.push(Seen { epoch, at: self.now });
         let mut grants = Vec::new();
         let shift = self.shift();
         for (index, (redis, escrow)) in replies.into_iter().enumerate() {
@@ -239,6 +257,7 @@ impl World {
         questions: &[Question],
         word: &str,
         skew: i64,
+        past: Past,
     ) -> Vec<(Result<Reply, StoreError>, u64)> {
         let there = |lease: LeaseId| LeaseId {
             epoch: self.epochs[lease.epoch as usize],
@@ -257,7 +276,7 @@ impl World {
             for index in &left {
                 command.arg(&self.keys[questions[*index].key].name);
             }
-            self.form.write_head(&mut command, &self.process, self.loss, word);
+            self.form.write_head(&mut command, &self.process, past, word);
             let is_one = word == "all" || word == "same";
             let written = if is_one { 1 } else { left.len() };
             for (index, ask) in left.iter().zip(&asks).take(written) {
@@ -292,6 +311,11 @@ impl World {
         let epoch = self.epochs[self.memory.number as usize];
         let head = (answers.now, answers.epoch, answers.lost);
         assert_eq!(head, (answer::wall(self.now), epoch, lost));
+        let (mark, said) =
+            (self.written.as_ref().unwrap(), said(redis::cmd("GET").arg(&self.mark)));
+        let said: String = said;
+        let times = format!(" beat {} until {}", mark.beat, mark.reach);
+        assert!(said.ends_with(&times), "{said} is not{times}");
     }
 
     /// Whether there is anything under a key.

@@ -23,17 +23,27 @@ local NOW = clock[1] * MILLION + clock[2]
 -- (lost is 0), all of it is gone (kept is 0), or it was kept but for its last moments. What is kept goes
 -- back to the time at which everything was lost before, or to the beginning (1).
 --
--- Who asks tells when everything was lost, as far as they know: `now` if they have seen a mark where
--- there is none, a moment if the process had the slot when it lost everything, less than nothing if another
--- had it then, 0 if they know of nothing. In a Cluster a second
--- word says what has become of the process that a mark names: that third word has given the slot away in
--- good order (given), or it has not (gone), or it is to be named in place of an answer (ask), with the
--- rest of what tells marks apart. A slot that was given away has lost nothing, and its mark changes hands.
--- It says how often it was `moved`: whatever was lost before, the process that has it now did not lose it.
+-- Whatever a server knows, after a restart or as a replica, is all that was written up to some moment. The mark
+-- is written once a second at least while anybody asks (beat), so that moment is not much later than the beat of
+-- the mark that it finds. It says `until` when what is kept reaches at least, or is known to be lost.
+--
+-- Who asks tells what they have seen: a mark of that epoch, with which they were answered last at that time
+-- (seen). If a mark is missing that they have seen, or what is kept does not reach to where they were answered,
+-- everything counts as lost: nobody knows what was spent in between. Otherwise they tell when the process that
+-- they ask has lost all it had, the slot among it (lost), or another that had the slot then (elsewhere), or
+-- that they know of nothing (none). In a Cluster a second word says what has become of the process that a
+-- mark names: that third word has given the slot away in good order (given), or it has not (gone), or it is to
+-- be named in place of an answer (ask), with the rest of what tells marks apart. A slot that was given away has
+-- lost nothing, and its mark changes hands. It says how often it was `moved`: whatever was lost before, the
+-- process that has it now did not lose it.
 --
 -- The mark is a text, so that it comes with all others.
-local MARK = '^process (%S+) epoch (%d+) lost (%d+) kept (%d+)( ?%a* ?%d*)$'
+local MARK = '^process (%S+) epoch (%d+) lost (%d+) kept (%d+) moved (%d+) beat (%d+) until (%d+)$'
 local process, known = ARGV[1], ARGV[2]
+
+-- The time between two beats; and how much of the end may be missing of what is kept, which is that, and what
+-- is not on a disk yet that is written to once a second.
+local BEAT, MISSING = MILLION, 3 * MILLION
 
 -- What is asked of whom: the same of every key, all of which are different (all); the same of every
 -- key (same); something like it of each (every); or anything of each.
@@ -47,42 +57,55 @@ local EPOCH, LOST, KEPT, EPOCH_TEXT, LOST_TEXT
 local moves = '0'
 do
     local mark = FOUND and FOUND[1] or try('GET', KEYS[1])
-    local of, kept, moved
+    local of, kept, beat, reach
     if mark then
         local text = type(mark) == 'string' and mark or ''
-        of, EPOCH_TEXT, LOST_TEXT, kept, moved = string.match(text, MARK)
-        moves = moved == '' and '0' or string.match(moved or '', '^ moved (%d+)$')
-        if not moves then
+        of, EPOCH_TEXT, LOST_TEXT, kept, moves, beat, reach = string.match(text, MARK)
+        if not of then
             local remedy = ' is not ours: rename it, or use another database'
             return redis.error_reply('ERR ' .. KEYS[1] .. remedy)
         end
     end
-    if of ~= process then
-        local loss, verdict, former = string.match(known, '^(%S+) ?(%a*) ?(%S*)$')
-        if of and verdict ~= '' and former ~= of then
+    -- Most of those who ask were answered in this memory before: "seen", and its number.
+    local is_usual = of == process and string.sub(known, 6, 5 + #EPOCH_TEXT) == EPOCH_TEXT
+    if not is_usual or NOW - beat >= BEAT then
+        local what, first, second, verdict, former =
+            string.match(known, '^(%a+) (%d+) (%d+) ?(%a*) ?(%S*)$')
+        local is_another = of ~= process
+        if of and is_another and verdict ~= '' and former ~= of then
             return 'former ' .. of .. ' ' .. EPOCH_TEXT .. ' ' .. moves
         end
-        if of and verdict == 'given' then
-            moves = format('%d', moves + 1)
-            moved = ' moved ' .. moves
-        else
-            local lost, since = tonumber(LOST_TEXT), tonumber(kept)
-            kept, moved, moves = '0', '', '0'
-            if of then
+        local is_given = of and is_another and verdict == 'given'
+        if is_given then moves = format('%d', moves + 1) end
+        local is_new = is_another and not is_given
+        -- What was seen of an earlier memory than that of the mark was to be taken over by it.
+        local is_missing = not of and what == 'seen'
+        if of and what == 'seen' then
+            local is_earlier = tonumber(first) < tonumber(EPOCH_TEXT)
+            local kept_until = is_earlier and reach or beat
+            is_missing = (is_earlier or is_new) and second - kept_until > MISSING
+        end
+        if is_new or is_missing then
+            local lost, since, at = tonumber(LOST_TEXT), tonumber(kept), NOW
+            if is_new then moves = '0' end
+            if of and not is_missing and what ~= 'lost' then
                 kept = lost == 0 and '1' or format('%d', since == 0 and lost or since)
+                reach = beat
+            else
+                -- Who asks may have a clock that is ahead.
+                if not of and what ~= 'seen' then at = min(NOW, tonumber(first)) end
+                if what == 'elsewhere' then moves = '1' end
+                kept, reach = '0', (of or what ~= 'none') and format('%d', NOW) or '0'
             end
-            local at = (of or loss == 'now') and NOW or tonumber(loss)
-            if at < 0 then
-                at, moves, moved = -at, '1', ' moved 1'
-            end
-            -- Who asks may have a clock that is ahead.
-            LOST = min(NOW, at)
             -- Another one even if the clock stands still, or runs backwards.
             EPOCH = max(NOW, (tonumber(EPOCH_TEXT) or 0) + 1)
-            EPOCH_TEXT, LOST_TEXT = format('%d', EPOCH), format('%d', LOST)
+            EPOCH_TEXT, LOST_TEXT, beat = format('%d', EPOCH), format('%d', at), NOW
         end
-        call('SET', KEYS[1], format('process %s epoch %s lost %s kept %s%s', process, EPOCH_TEXT,
-            LOST_TEXT, kept, moved))
+        if is_another or is_missing or NOW - beat >= BEAT then
+            call('SET', KEYS[1], format(
+                'process %s epoch %s lost %s kept %s moved %s beat %d until %s',
+                process, EPOCH_TEXT, LOST_TEXT, kept, moves, max(NOW, beat), reach))
+        end
     end
     EPOCH, LOST, KEPT = tonumber(EPOCH_TEXT), tonumber(LOST_TEXT), tonumber(kept)
 end
