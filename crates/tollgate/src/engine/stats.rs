@@ -1,5 +1,7 @@
 //! Numbers about an engine for its operator.
 
+use std::time::Duration;
+
 use tollgate_local::Clock;
 use tollgate_rules::Version;
 
@@ -37,6 +39,18 @@ pub struct EngineStats {
 }
 
 impl<C: Clock> Engine<C> {
+    /// How long a request waits for the store at most; `None` without one.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, RuleSet};
+    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
+    /// assert!(engine.store_timeout().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn store_timeout(&self) -> Option<Duration> {
+        self.sharing.as_ref().map(|sharing| sharing.config().timeout)
+    }
+
     /// How the engine is doing. It goes through the limits of all rules, so it is for whoever asks
     /// every few seconds.
     ///

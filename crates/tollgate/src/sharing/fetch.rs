@@ -63,6 +63,31 @@ impl Wait {
         self.since
     }
 
+    /// The same for a request that came together with others, the first of which was waited for
+    /// [then](Self::since): the timeout of the engine counts from there. All of them wait no longer
+    /// than one would, and for whoever finds that time over its rule decides.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, Request, Ruling};
+    /// async fn decide_in_turn(engine: &Engine, requests: &[Request<'_>]) -> Vec<Ruling> {
+    ///     let (mut rulings, mut first) = (Vec::new(), None);
+    ///     for request in requests {
+    ///         let mut ruling = engine.try_decide(request);
+    ///         while let Err(mut wait) = ruling {
+    ///             let since = *first.get_or_insert(wait.since());
+    ///             wait = wait.with_since(since);
+    ///             wait.fetch().await;
+    ///             ruling = engine.try_decide_again(request, since);
+    ///         }
+    ///         rulings.extend(ruling);
+    ///     }
+    ///     rulings
+    /// }
+    /// ```
+    pub fn with_since(self, since: Tick) -> Self {
+        Self { since: self.since.min(since), ..self }
+    }
+
     /// Asks the store, and ends when it has answered, or after the timeout of the engine. Either way
     /// the request can be decided then.
     ///
