@@ -1,6 +1,7 @@
 //! What all doors ask.
 
 mod many;
+mod together;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,6 +26,7 @@ use crate::metrics::{Family, Metrics};
 use crate::observer::{Decided, Observer};
 pub(crate) use crate::service::many::THROTTLED;
 use crate::service::many::Throttles;
+pub(crate) use crate::service::together::Together;
 use crate::switches::{Killed, SwitchError, Switches, Which};
 use crate::unheard;
 

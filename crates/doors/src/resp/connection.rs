@@ -109,6 +109,8 @@ struct Connection {
     /// What is asked of a store, before it goes on.
     fetching: Option<Sleep>,
     turn: service::Turn,
+    /// Of what was read last, and is not answered.
+    together: service::Together,
     /// For what is long of all that.
     held: Held,
 }
@@ -144,6 +146,7 @@ impl Connection {
             patience: Patience::new(&door.limits),
             fetching: None,
             turn: service::Turn::First,
+            together: service::Together::default(),
             held: Held::nothing(Arc::clone(door.service.held())),
             door,
         }
@@ -157,6 +160,7 @@ impl Connection {
                 if let Some(fetching) = &mut self.fetching {
                     ready!(fetching.as_mut().poll(context));
                     self.fetching = None;
+                    self.together.waited(&self.door.service);
                 }
                 let read = match self.next {
                     Next::End => return Poll::Ready(Ok(Turn::Last)),
@@ -219,6 +223,10 @@ impl Connection {
         // What a client has not sent takes no room, whatever it announces.
         bytes.reserve(CHUNK);
         let read = pin!(self.stream.read_buf(&mut bytes)).poll(context);
+        match read.is_ready() {
+            true => self.together.more(&self.door.service),
+            false => self.together.apart(),
+        }
         let is_enough = matches!(read, Poll::Ready(Ok(1..))) && bytes.len() >= needs;
         if long {
             self.input = if is_enough { self.answer(bytes, &mut room.output) } else { bytes };
@@ -253,6 +261,7 @@ impl Connection {
     fn answer_some(&mut self, bytes: &[u8], output: &mut Vec<u8>) -> usize {
         let wrong = self.session.wrong_passwords();
         let turn = mem::take(&mut self.turn);
+        let turn = (turn, &mut self.together);
         let answered = pipeline::answer(&self.door, &mut self.session, bytes, turn, output);
         let Answered { bytes: done, next, wait } = answered;
         self.next = next;

@@ -1,6 +1,8 @@
 //! All commands that some bytes hold, answered in order. Those that follow each other and ask for
 //! decisions are decided together.
 
+mod gather;
+
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
@@ -10,12 +12,12 @@ use crate::connection::Limits;
 use crate::resp::Resp;
 use crate::resp::asked::{Asked, Naming};
 use crate::resp::command::{self, Command, Verb};
-use crate::resp::frame::{Arguments, Bounds, Decoded, ProtocolError, decode, words};
+use crate::resp::frame::{Arguments, Decoded, ProtocolError, decode, words};
 use crate::resp::info;
 use crate::resp::reply::Replies;
 use crate::resp::session::Session;
 use crate::resp::throttle;
-use crate::service::Turn;
+use crate::service::{Together, Turn};
 
 /// What came of some bytes.
 pub(crate) struct Answered {
@@ -24,6 +26,22 @@ pub(crate) struct Answered {
     pub(crate) next: Next,
     /// What is to be waited for before it goes on, if there is anything, and which turn it is then.
     pub(crate) wait: Option<(Sleep, Turn)>,
+}
+
+impl Answered {
+    /// So many bytes are done with, and something is waited for before it goes on: in the time that
+    /// all have who came together.
+    fn halted(bytes: usize, halt: Halt, in_time: impl FnOnce(Wait) -> Wait) -> Self {
+        let wait: (Sleep, Turn) = match halt {
+            Halt::Wait(wait) => {
+                let wait = in_time(wait);
+                let turn = Turn::after(&wait);
+                (Box::pin(wait.fetch()), turn)
+            }
+            Halt::Reset(reset) => (reset, Turn::Now),
+        };
+        Self { bytes, next: Next::Write, wait: Some(wait) }
+    }
 }
 
 /// How it goes on.
@@ -42,15 +60,20 @@ pub(crate) fn answer(
     door: &Resp,
     session: &mut Session,
     bytes: &[u8],
-    turn: Turn,
+    (turn, together): (Turn, &mut Together),
     output: &mut Vec<u8>,
 ) -> Answered {
     let mut arguments = Arguments::new();
     let mut batch = Batch::default();
     let replies = Replies { protocol: session.protocol, bytes: output };
-    let mut answering = Answering { door, session, replies, turn, kept: None, wait: None };
+    let mut answering = Answering { door, session, replies, turn, kept: None, halt: None };
+    let in_time = |wait| together.wait(wait, &door.service);
+    let mut at = match answering.resume(bytes) {
+        Ok(done) => done,
+        Err(wait) => return Answered::halted(0, Halt::Wait(wait), in_time),
+    };
     // Where the first command is that is not answered.
-    let (mut at, mut open) = (0, 0);
+    let mut open = at;
     let next = loop {
         if batch.is_empty() {
             open = at;
@@ -98,12 +121,9 @@ pub(crate) fn answer(
             Flow::Ends => break Next::End,
         }
     };
-    if answering.wait.is_none() {
-        answering.decide(&mut batch);
-    }
-    match answering.wait {
+    match answering.last(&mut batch) {
         None => Answered { bytes: at, next, wait: None },
-        wait => Answered { bytes: open, next: Next::Write, wait },
+        Some(halt) => Answered::halted(open, answering.and_behind(halt, &bytes[open..]), in_time),
     }
 }
 
@@ -114,6 +134,14 @@ enum Flow {
     Ends,
     /// A store has to be asked: what is not answered comes again.
     Waits,
+}
+
+/// Why it cannot go on yet.
+enum Halt {
+    /// A store has to be asked for what is to be decided.
+    Wait(Wait),
+    /// A store has to forget a key. Operators ask for that: it has a time of its own.
+    Reset(Sleep),
 }
 
 /// Commands that wait to be decided together: of one kind at a time.
@@ -132,9 +160,9 @@ struct Answering<'d> {
     replies: Replies<'d>,
     /// Of what is decided next.
     turn: Turn,
-    /// What is kept for a transaction that is carried out.
+    /// What is kept for commands that are carried out in one go.
     kept: Option<Reserve>,
-    wait: Option<(Sleep, Turn)>,
+    halt: Option<Halt>,
 }
 
 impl Batch<'_> {
@@ -310,63 +338,6 @@ impl Answering<'_> {
         }
     }
 
-    /// Answers what has come since `MULTI`, as one.
-    #[inline(never)]
-    fn execute(&mut self) -> Flow {
-        let Some(transaction) = self.session.transaction.take() else {
-            self.replies.error("ERR EXEC without MULTI");
-            return Flow::Goes;
-        };
-        if transaction.is_broken() {
-            let text = "EXECABORT Transaction discarded because of previous errors.";
-            self.replies.error(text);
-            return Flow::Goes;
-        }
-        let bounds = self.session.bounds(&self.door.limits);
-        match self.keep(transaction.bytes(), bounds) {
-            Ok(kept) => self.kept = Some(kept),
-            Err(wait) => {
-                // It is carried out when it comes again.
-                self.session.transaction = Some(transaction);
-                return self.waits(Err(wait));
-            }
-        }
-        self.replies.array(transaction.len());
-        let (mut rest, mut arguments) = (transaction.bytes(), Arguments::new());
-        self.turn = Turn::Now;
-        let mut batch = Batch::default();
-        while let Ok(Decoded::Command { length }) = decode(rest, bounds, &mut arguments) {
-            rest = &rest[length..];
-            self.take(&arguments, &mut batch);
-            self.turn = Turn::Now;
-        }
-        self.decide(&mut batch);
-        (self.turn, self.kept) = (Turn::First, None);
-        Flow::Goes
-    }
-
-    /// What is kept for these commands until they are carried out, or what is to be waited for first.
-    fn keep(&self, mut commands: &[u8], bounds: Bounds) -> Result<Reserve, Wait> {
-        let mut arguments = Arguments::new();
-        let (mut checks, mut peeks) = (Asked::default(), Asked::default());
-        while let Ok(Decoded::Command { length }) = decode(commands, bounds, &mut arguments) {
-            commands = &commands[length..];
-            let known = arguments.first().and_then(|name| Command::find(name));
-            let asked = match known.map(|command| command.verb) {
-                Some(Verb::Check) => &mut checks,
-                Some(Verb::Peek) => &mut peeks,
-                _ => continue,
-            };
-            // What is wrong with one is said when it is carried out.
-            let _ = asked.add(&arguments, Naming::Nothing);
-        }
-        // All of them at once: it is waited for once, and then carried out.
-        let client = self.session.client_cert();
-        let checks: SmallVec<[_; 4]> = checks.each(client).map(|(it, _)| it).collect();
-        let peeks: SmallVec<[_; 4]> = peeks.each(client).map(|(it, _)| it).collect();
-        self.door.service.keep(&checks, &peeks, self.turn)
-    }
-
     /// How it goes on after something was told, or was not.
     fn waits(&mut self, told: Result<(), Wait>) -> Flow {
         match told {
@@ -376,8 +347,7 @@ impl Answering<'_> {
                 Flow::Goes
             }
             Err(wait) => {
-                let turn = Turn::after(&wait);
-                self.wait = Some((Box::pin(wait.fetch()), turn));
+                self.halt = Some(Halt::Wait(wait));
                 Flow::Waits
             }
         }
@@ -401,7 +371,7 @@ impl Answering<'_> {
         let done = Arc::new(OnceLock::new());
         session.reset = Some(Arc::clone(&done));
         let reset = Box::pin(async move { _ = done.set(reset.await) });
-        self.wait = Some((reset, Turn::Now));
+        self.halt = Some(Halt::Reset(reset));
         Flow::Waits
     }
 
@@ -440,6 +410,14 @@ impl Answering<'_> {
     fn refuse(&mut self, error: ProtocolError) -> Flow {
         self.replies.error(&format!("ERR Protocol error: {error}"));
         Flow::Ends
+    }
+
+    /// Decides what waits for it, if nothing else has to be waited for first. What is to be waited for.
+    fn last(&mut self, batch: &mut Batch<'_>) -> Option<Halt> {
+        if self.halt.is_none() {
+            self.decide(batch);
+        }
+        self.halt.take()
     }
 
     /// Decides what waits for it, and answers it in order.

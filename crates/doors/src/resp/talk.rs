@@ -7,8 +7,7 @@ use crate::resp::Resp;
 use crate::resp::pipeline::{self, Next};
 use crate::resp::session::Session;
 use crate::secret::Secret;
-use crate::service::Service;
-use crate::service::Turn;
+use crate::service::{Service, Together, Turn};
 use crate::tickets::Tickets;
 
 /// A connection without a socket.
@@ -45,8 +44,9 @@ impl Talk {
                 Next::Read { .. } | Next::Write => {}
             }
             let mut some = Vec::new();
-            let answered =
-                pipeline::answer(&self.door, &mut self.session, &self.input, Turn::Now, &mut some);
+            let (door, session) = (&self.door, &mut self.session);
+            let turn = (Turn::Now, &mut Together::default());
+            let answered = pipeline::answer(door, session, &self.input, turn, &mut some);
             self.input.drain(..answered.bytes);
             self.next = answered.next;
             answers.append(&mut some);
