@@ -1,6 +1,8 @@
 //! What all doors ask.
 
 mod many;
+#[cfg(test)]
+pub(crate) mod silent;
 mod together;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

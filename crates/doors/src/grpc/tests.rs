@@ -31,9 +31,9 @@ pub(super) fn with_store<F: Future<Output = ()>>(rules: &str, act: impl FnOnce(A
     });
 }
 
-fn asking_of(service: Service) -> Asking {
+pub(super) fn asking_of(service: impl Into<Arc<Service>>) -> Asking {
     let limits = Limits { batch: 20, tickets: 2, ..Limits::default() };
-    let service = Arc::new(service);
+    let service = service.into();
     let answers = Arc::new(Answers::new(Arc::clone(&service), Respond::default()));
     Asking {
         service,

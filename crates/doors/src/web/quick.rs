@@ -15,7 +15,7 @@ use hyper::body::Body as _;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tollgate::{Clock as _, Wait, Wall};
 
-use crate::service::Turn;
+use crate::service::{Together, Turn};
 use crate::web::begun::{Begun, LEAST_ROOM};
 use crate::web::head::Head;
 use crate::web::silence::{Owed, Requests};
@@ -36,8 +36,8 @@ enum Step {
     More,
     /// Go on: there may be more here.
     Again,
-    /// A store has to be asked before the next one can be answered, which has this turn then.
-    Wait(Wait, Turn),
+    /// A store has to be asked before the next one can be answered.
+    Wait(Wait),
     /// Leave it to hyper.
     Hyper,
 }
@@ -54,9 +54,9 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
     pub(super) async fn run(mut self) -> Next {
         let mut out = Vec::new();
         let (mut date, mut turn) = (Date::default(), Turn::First);
+        let mut together = Together::default();
         loop {
-            let step = self.answer_all(&mut out, &mut date, turn);
-            turn = Turn::First;
+            let step = self.answer_all(&mut out, &mut date, &mut turn);
             if !out.is_empty() {
                 if self.begun.write_all(&out).await.is_err() {
                     return Next::Over;
@@ -67,13 +67,19 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
             match step {
                 Step::Hyper => return Next::Hyper,
                 Step::Again => {}
-                Step::Wait(wait, next) => {
-                    let one = self.requests.begin();
+                Step::Wait(wait) => {
+                    let (one, service) = (self.requests.begin(), self.site.service());
+                    // Those behind it wait for it as well.
+                    if turn == Turn::First {
+                        together.more(service);
+                    }
+                    let wait = together.wait(wait, service);
+                    turn = Turn::after(&wait);
                     wait.fetch().await;
+                    together.waited(service);
                     drop(one);
-                    turn = next;
                 }
-                Step::More => match self.read().await {
+                Step::More => match self.read(&mut together).await {
                     Ok(1..) => {}
                     Ok(0) | Err(_) => return Next::Over,
                 },
@@ -83,7 +89,7 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
 
     /// Answers what is here in full, as much as can be sent at once. For the first of them it may be
     /// another turn.
-    fn answer_all(&mut self, out: &mut Vec<u8>, date: &mut Date, mut turn: Turn) -> Step {
+    fn answer_all(&mut self, out: &mut Vec<u8>, date: &mut Date, turn: &mut Turn) -> Step {
         while out.len() < AT_ONCE {
             let bytes = self.begun.unread();
             if bytes.is_empty() {
@@ -97,15 +103,12 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
             let end = body.end;
             // A body that is still to come is waited for by those who know for how long.
             let Some(body) = bytes.get(body) else { return Step::Hyper };
-            let answer = match self.site.quick(path, body, turn) {
+            let answer = match self.site.quick(path, body, *turn) {
                 Some(Ok(answer)) => answer,
-                Some(Err(wait)) => {
-                    let next = Turn::after(&wait);
-                    return Step::Wait(wait, next);
-                }
+                Some(Err(wait)) => return Step::Wait(wait),
                 None => return Step::Hyper,
             };
-            turn = Turn::First;
+            *turn = Turn::First;
             // Nobody could look in between.
             self.requests.once();
             write(answer, date.at(self.site.service().clock().wall()), out);
@@ -115,14 +118,20 @@ impl<S: Site, T: AsyncRead + AsyncWrite + Unpin> Quick<'_, S, T> {
     }
 
     /// Reads more; nothing at the end of the connection, and when it is to end.
-    async fn read(&mut self) -> io::Result<usize> {
+    async fn read(&mut self, together: &mut Together) -> io::Result<usize> {
         // Not before: until now it may have had answers to take.
         if !self.begun.unread().is_empty() {
             self.requests.owes(Owed::Rest);
         }
         poll_fn(|context| match self.requests.is_ending() {
             true => Poll::Ready(Ok(0)),
-            false => self.begun.poll_more(LEAST_ROOM, context),
+            false => {
+                let read = self.begun.poll_more(LEAST_ROOM, context);
+                if read.is_pending() {
+                    together.apart();
+                }
+                read
+            }
         })
         .await
     }
@@ -204,6 +213,7 @@ mod tests {
     use crate::door::Name;
     use crate::held::Held;
     use crate::service::Service;
+    use crate::service::silent::Silent;
     use crate::web::Plain;
 
     /// Gives long answers, but not so long that what stands behind them is left for later.
@@ -228,6 +238,28 @@ mod tests {
 
     const LENGTH: usize = AT_ONCE - 1024;
 
+    /// Counts by path.
+    struct Counts(Arc<Service>);
+
+    impl Site for Counts {
+        const NAME: Name = Name::Http;
+        type Body = Plain;
+
+        fn service(&self) -> &Arc<Service> {
+            &self.0
+        }
+
+        async fn answer(&self, _: Request<Incoming>, _: Peer) -> Answer {
+            Response::default()
+        }
+
+        fn quick(&self, path: &str, _: &[u8], turn: Turn) -> Option<Result<Answer, Wait>> {
+            let request = tollgate::Request::new("POST", path);
+            let ruling = self.0.try_check(Name::Http, &request, turn);
+            Some(ruling.map(|_| Response::default()))
+        }
+    }
+
     /// What comes of something while a connection goes on.
     async fn beside<T>(
         run: Pin<&mut impl Future<Output = Next>>,
@@ -237,6 +269,30 @@ mod tests {
             biased;
             _ = run => panic!("it goes on"),
             it = other => it,
+        }
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn those_behind_one_that_waited_for_the_store_in_vain_do_not_wait() {
+        let silent = Silent::default();
+        let service = silent.serves("rules: [{ name: a, key: [path], limit: 5/h }]");
+        let (mut client, server) = UnixStream::pair().unwrap();
+        let requests = Requests::default();
+        let held = Held::nothing(Arc::clone(service.held()));
+        let mut begun = Begun::new(server, requests.clone(), held);
+        let site = Counts(Arc::clone(&service));
+        let mut run = pin!(Quick { site: &site, begun: &mut begun, requests: &requests }.run());
+        for (round, many) in [(1, 20), (2, 20)] {
+            let all = (0..many)
+                .map(|it| format!("POST /{round}/{it} HTTP/1.1\r\ncontent-length: 0\r\n\r\n"));
+            let all: String = all.collect();
+            beside(run.as_mut(), client.write_all(all.as_bytes())).await.unwrap();
+            let mut told = Vec::new();
+            while told.windows(12).filter(|it| it == b"HTTP/1.1 200").count() < many {
+                beside(run.as_mut(), client.read_buf(&mut told)).await.unwrap();
+            }
+            assert_eq!(silent.asked(), round, "what comes later has a time of its own");
+            beside(run.as_mut(), tokio::task::yield_now()).await;
         }
     }
 

@@ -12,7 +12,7 @@ use tonic::{Status, Streaming};
 use crate::connection::Peer;
 use crate::grpc::frame::Refusal;
 use crate::grpc::{Asking, Told};
-use crate::service::Turn;
+use crate::service::{Together, Turn};
 
 /// The answers to requests that come in a stream, in their order.
 ///
@@ -24,6 +24,7 @@ pub(in crate::grpc) struct Answers {
     asked: Streaming<CheckRequest>,
     /// A request that waits until a store was asked, and which turn it has then.
     waiting: Option<(CheckRequest, Sleep, Turn)>,
+    together: Together,
     /// Ends with the server.
     draining: Pin<Box<dyn Future<Output = ()> + Send>>,
     /// Since others had their turn.
@@ -35,7 +36,16 @@ impl Answers {
     pub(super) fn new(asking: Arc<Asking>, peer: Peer, asked: Streaming<CheckRequest>) -> Self {
         let mut draining = asking.service.drain().listener();
         let draining = Box::pin(async move { draining.begin().await });
-        Self { asking, peer, asked, waiting: None, draining, in_a_row: 0, is_over: false }
+        Self {
+            asking,
+            peer,
+            asked,
+            waiting: None,
+            together: Together::default(),
+            draining,
+            in_a_row: 0,
+            is_over: false,
+        }
     }
 
     /// Answers a request, or lets it wait until a store was asked.
@@ -47,8 +57,12 @@ impl Answers {
     ) -> Poll<Option<Result<CheckResponse, Status>>> {
         match self.asking.of(&self.peer, turn).check(asked.clone()) {
             Err(Refusal::Wait(wait)) => {
-                let turn = Turn::after(&wait.0);
-                self.waiting = Some((asked, Box::pin(wait.0.fetch()), turn));
+                if turn == Turn::First {
+                    self.together.more(&self.asking.service);
+                }
+                let wait = self.together.wait(wait.0, &self.asking.service);
+                let turn = Turn::after(&wait);
+                self.waiting = Some((asked, Box::pin(wait.fetch()), turn));
                 context.waker().wake_by_ref();
                 Poll::Pending
             }
@@ -84,6 +98,7 @@ impl Stream for Answers {
         }
         if let Some((_, fetch, _)) = &mut this.waiting {
             ready!(fetch.as_mut().poll(context));
+            this.together.waited(&this.asking.service);
         }
         if let Some((asked, _, turn)) = this.waiting.take() {
             return this.check(asked, turn, context);
@@ -92,6 +107,7 @@ impl Stream for Answers {
             Poll::Ready(asked) => asked,
             Poll::Pending => {
                 this.in_a_row = 0;
+                this.together.apart();
                 // What has come is answered first.
                 ready!(this.draining.as_mut().poll(context));
                 return this.end(Status::unavailable("the server ends: ask another one"));
@@ -111,3 +127,52 @@ impl Stream for Answers {
 
 /// So many are answered before others have their turn.
 const MOST_IN_A_ROW: u32 = 128;
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use bytes::Bytes;
+    use http_body_util::Full;
+    use prost::Message as _;
+    use tonic::codec::{DecodeBuf, Decoder};
+
+    use super::*;
+    use crate::grpc::tests::asking_of;
+    use crate::service::silent::Silent;
+
+    struct Messages;
+
+    impl Decoder for Messages {
+        type Item = CheckRequest;
+        type Error = Status;
+
+        fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<CheckRequest>, Status> {
+            Ok(Some(CheckRequest::decode(bytes).unwrap()))
+        }
+    }
+
+    /// A message as it stands in a stream.
+    fn framed(it: usize) -> Vec<u8> {
+        let asked = CheckRequest { path: format!("/{it}"), ..Default::default() };
+        let message = asked.encode_to_vec();
+        let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+        [&[0], &length[..], &message].concat()
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn those_behind_one_that_waited_for_the_store_in_vain_do_not_wait() {
+        let silent = Silent::default();
+        let service = silent.serves("rules: [{ name: a, key: [path], limit: 5/h }]");
+        let body: Bytes = (0..20).flat_map(framed).collect();
+        let asked = Streaming::new_request(Messages, Full::new(body), None, None);
+        let asking = Arc::new(asking_of(service));
+        let mut answers = Answers::new(asking, Peer::default(), asked);
+        let mut told = 0;
+        while let Some(answer) = poll_fn(|it| Pin::new(&mut answers).poll_next(it)).await {
+            assert!(answer.unwrap().allowed);
+            told += 1;
+        }
+        assert_eq!((told, silent.asked()), (20, 1));
+    }
+}
