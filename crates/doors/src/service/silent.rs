@@ -19,8 +19,13 @@ pub(crate) struct Silent {
 impl Silent {
     /// A server with these rules that waits for it.
     pub(crate) fn serves(&self, rules: &str) -> Arc<Service> {
+        self.serves_within(rules, Duration::from_millis(40))
+    }
+
+    /// The same with so much patience.
+    pub(crate) fn serves_within(&self, rules: &str, timeout: Duration) -> Arc<Service> {
         let rules = RuleSet::parse(rules).unwrap();
-        let config = SharingConfig { timeout: Duration::from_millis(40), ..Default::default() };
+        let config = SharingConfig { timeout, ..Default::default() };
         Arc::new(Service::sharing(rules, 1000, self.clone(), config).unwrap())
     }
 

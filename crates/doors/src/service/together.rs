@@ -7,8 +7,9 @@ use crate::service::Service;
 /// Since when a store is waited for on behalf of requests that came together.
 ///
 /// Whoever sends many at once waits for the last of them. If each had the time of one, a store that
-/// does not answer would make it wait that many times over. So all of them have the time of one, and
-/// for those that find it over their rules decide.
+/// does not answer would make it wait that many times over. So those behind one that waited in vain have
+/// the rest of its time, and for whoever finds that over its rule decides. As long as the store answers,
+/// each has its own time: nobody is decided without a store that is well.
 ///
 /// ```text
 ///   read      1 2 3                      4           5
@@ -32,12 +33,13 @@ struct Waiting {
 }
 
 impl Together {
-    /// One of them has to wait: no longer than until the time of all is over.
+    /// One of them has to wait: in its own time, or in that of those who waited in vain.
     pub(crate) fn wait(&mut self, wait: Wait, service: &Service) -> Wait {
-        let (since, last) = (wait.since(), service.clock().now());
-        let waiting = self.waiting.get_or_insert(Waiting { since, last, in_vain: false });
-        waiting.last = last;
-        wait.with_since(waiting.since)
+        let last = service.clock().now();
+        let in_vain = self.waiting.filter(|waiting| waiting.in_vain);
+        let since = in_vain.map_or_else(|| wait.since(), |waiting| waiting.since);
+        self.waiting = Some(Waiting { since, last, in_vain: in_vain.is_some() });
+        wait.with_since(since)
     }
 
     /// It has waited.
@@ -80,3 +82,32 @@ impl Waiting {
 
 /// So many timeouts after somebody began to wait in vain, the store is asked again.
 const A_MOMENT: u32 = 10;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tollgate::Request;
+
+    use super::*;
+    use crate::service::silent::Silent;
+
+    /// When two that wait one after the other begin to, and when the second would by itself.
+    #[tokio::test]
+    async fn only_those_behind_one_that_waited_in_vain_have_less_time() {
+        // The first comes back at once, which is late only to somebody without any patience.
+        for (timeout, in_vain) in [(Duration::from_secs(60), false), (Duration::ZERO, true)] {
+            let rules = "rules: [{ name: a, key: [path], limit: 5/h }]";
+            let service = Silent::default().serves_within(rules, timeout);
+            let waits = || service.engine().try_decide(&Request::new("GET", "/")).unwrap_err();
+            let mut together = Together::default();
+            let first = together.wait(waits(), &service).since();
+            together.waited(&service);
+            let second = waits();
+            let alone = second.since();
+            assert!(alone > first);
+            let since = together.wait(second, &service).since();
+            assert_eq!(since, if in_vain { first } else { alone }, "{timeout:?}");
+        }
+    }
+}
