@@ -6,6 +6,7 @@ mod builder;
 mod counted;
 mod decide;
 mod everywhere;
+mod health;
 mod heavy;
 mod inspect;
 mod keys;

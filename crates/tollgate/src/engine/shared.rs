@@ -17,8 +17,8 @@ use crate::engine::keys::write_part;
 use crate::engine::ruling::{Reserved, Ruling, Spent};
 use crate::engine::said::Said;
 use crate::sharing::{
-    Asking, Health, Lack, LaterBack, Lent, LentPermit, Purpose, Reserve, Reserving, Shared,
-    SharedLimit, Sharing, SharingStats, Wait,
+    Asking, Lack, LaterBack, Lent, LentPermit, Purpose, Reserve, Reserving, Shared, SharedLimit,
+    Sharing, Wait,
 };
 use crate::spending::Each;
 
@@ -245,30 +245,6 @@ impl<C: Clock> Engine<C> {
             }
         }
         told
-    }
-
-    /// How sharing is going, if the engine has a store.
-    ///
-    /// ```
-    /// # use tollgate::{Engine, RuleSet};
-    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
-    /// assert!(engine.sharing().is_none());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn sharing(&self) -> Option<SharingStats> {
-        self.sharing.as_ref().map(|sharing| sharing.stats())
-    }
-
-    /// Whether the store is well, now and whenever that changes; `None` without a store.
-    ///
-    /// ```
-    /// # use tollgate::{Engine, RuleSet};
-    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
-    /// assert!(engine.health().is_none());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn health(&self) -> Option<tokio::sync::watch::Receiver<Health>> {
-        self.sharing.as_ref().map(|sharing| sharing.health())
     }
 }
 
