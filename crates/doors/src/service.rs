@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tollgate::store::Store;
 use tollgate::{
-    Clock as _, Engine, EngineBuilder, Health, Request, Reserve, RuleSet, Ruling, SharingConfig,
-    SystemClock, Tick, Wait, Wall,
+    Clock as _, Engine, EngineBuilder, Health, Lapse, Request, Reserve, RuleSet, Ruling,
+    SharingConfig, SystemClock, Tick, Wait, Wall,
 };
 use tollgate_rules::{NoFiles, Report, Source, Version};
 
@@ -149,18 +149,17 @@ impl Service {
         Self { observer: Some(observer), ..self }
     }
 
-    /// Writes to the log when the store fails, and when it is well again, each time once. Does not
-    /// end.
+    /// Writes to the log when the store fails, and when it is well again, each time once; and why rules
+    /// decide single requests without it, now and then. Does not end.
     pub async fn watch_store(&self) {
         let Some(mut health) = self.engine.health() else { return std::future::pending().await };
-        while health.changed().await.is_ok() {
-            match &*health.borrow_and_update() {
-                Health::Degraded { reason } => tracing::warn!(
-                    reason,
-                    "the store fails: rules do as `on_store_failure` says until it is well again"
-                ),
-                Health::Well => tracing::info!("the store is well again, and limits are shared"),
-                _ => {}
+        loop {
+            tokio::select! {
+                changed = health.changed() => match changed {
+                    Ok(()) => tell_health(&health.borrow_and_update()),
+                    Err(_) => return,
+                },
+                lapse = self.engine.lapse() => tell_lapse(&lapse),
             }
         }
     }
@@ -421,6 +420,30 @@ impl Service {
     pub(crate) const fn engine(&self) -> &Engine {
         &self.engine
     }
+}
+
+/// What is said of the store in the log when it fails, and when it is well again.
+fn tell_health(health: &Health) {
+    match health {
+        Health::Degraded { reason } => tracing::warn!(
+            reason,
+            "the store fails: rules do as `on_store_failure` says until it is well again"
+        ),
+        Health::Well => tracing::info!("the store is well again, and limits are shared"),
+        _ => {}
+    }
+}
+
+/// What is said there of requests that were decided without it, though it is asked.
+fn tell_lapse(lapse: &Lapse) {
+    let Lapse { rule, policy, reason, decisions, .. } = lapse;
+    tracing::warn!(
+        rule,
+        on_store_failure = %policy,
+        decisions,
+        reason,
+        "the store did not decide: the rule did as `on_store_failure` says"
+    );
 }
 
 /// What is said of a switch in the log.

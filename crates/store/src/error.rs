@@ -211,6 +211,31 @@ impl StoreError {
         )
     }
 
+    /// The same without what a key counts by, which may be the name of a person: for a log.
+    ///
+    /// ```
+    /// use tollgate_store::StoreError;
+    /// let error = StoreError::WrongType { name: "tg:{user=alice}:shop/api:5f3a9c01".into() };
+    /// let error = error.without_keys().to_string();
+    /// assert!(error.contains("`tg:{***}:shop/api:5f3a9c01`"), "{error}");
+    /// ```
+    #[must_use]
+    pub fn without_keys(&self) -> Self {
+        let hidden = |name: &str| match (name.find('{'), name.rfind('}')) {
+            (Some(begin), Some(end)) if begin < end => {
+                format!("{}***{}", &name[..=begin], &name[end..])
+            }
+            _ => name.to_owned(),
+        };
+        match self {
+            Self::WrongType { name } => Self::WrongType { name: hidden(name) },
+            Self::Garbled { name, reason } => {
+                Self::Garbled { name: hidden(name), reason: reason.clone() }
+            }
+            other => other.clone(),
+        }
+    }
+
     /// Whether it is about the key alone: others may be answered all the same.
     ///
     /// ```

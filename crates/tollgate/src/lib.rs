@@ -96,7 +96,7 @@ pub use error::Error;
 pub use gate::{Answer, Charge, Gate, GateBuilder, KeyRef, LimitId};
 pub use limiter::{Limiter, LimiterBuilder};
 #[cfg(feature = "rules")]
-pub use sharing::{Health, Reserve, SharingConfig, SharingStats, Wait};
+pub use sharing::{Health, Lapse, Reserve, SharingConfig, SharingStats, Wait};
 pub use slots::{Slots, SlotsBuilder};
 pub use stats::Stats;
 pub use throttle::{Ask, Throttle, ThrottleBuilder};

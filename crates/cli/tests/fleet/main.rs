@@ -19,6 +19,7 @@ mod client;
 mod doctor;
 mod faults;
 mod load;
+mod log;
 mod operators;
 #[path = "../../../store/tests/support/process.rs"]
 mod redis;

@@ -3,7 +3,7 @@
 use tollgate_local::Clock;
 
 use crate::engine::Engine;
-use crate::sharing::{Health, SharingStats};
+use crate::sharing::{Health, Lapse, SharingStats};
 
 impl<C: Clock> Engine<C> {
     /// How sharing is going, if the engine has a store.
@@ -28,5 +28,25 @@ impl<C: Clock> Engine<C> {
     /// ```
     pub fn health(&self) -> Option<tokio::sync::watch::Receiver<Health>> {
         self.sharing.as_ref().map(|sharing| sharing.health())
+    }
+
+    /// Waits until there is something to say about requests that a rule decided as `on_store_failure`
+    /// says although the store is asked: it was late once, or what it has of one key is not ours. The
+    /// same rule and kind of reason is said at most once a minute, with how many requests there were
+    /// since. While the store is left alone, [`health`](Self::health) says so, and this says nothing.
+    /// Each thing is said to one of those who wait; without a store there is never any.
+    ///
+    /// ```
+    /// # use tollgate::Engine;
+    /// async fn tell(engine: &Engine) {
+    ///     let lapse = engine.lapse().await;
+    ///     eprintln!("{}: {} ({})", lapse.rule, lapse.reason, lapse.policy);
+    /// }
+    /// ```
+    pub async fn lapse(&self) -> Lapse {
+        match &self.sharing {
+            Some(sharing) => sharing.lapse().await,
+            None => std::future::pending().await,
+        }
     }
 }

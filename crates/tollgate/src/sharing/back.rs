@@ -80,9 +80,9 @@ impl Sharing {
     /// can be: that takes off what time has given back since. Others who ask get answers of their own, and
     /// would leave it lying here. What was lent is for whoever comes next.
     pub(super) fn give_up_told(&self, owner: KeyHash, told: Told<About>) {
-        match told.said {
+        match &told.said {
             Said::Decided(decision, None) if decision.is_allowed() => self.leave(owner, told),
-            said => self.undo(told.about, told.cost, &said),
+            said => self.undo(told.about.clone(), told.cost, said),
         }
     }
 

@@ -134,7 +134,7 @@ impl Sharing {
         let (mut questions, mut others) = (Vec::with_capacity(lacks.len()), Vec::new());
         let now = self.now();
         if self.time_left(since).is_zero() {
-            return lacks.into_iter().for_each(|lack| self.fail(lack));
+            return lacks.into_iter().for_each(|lack| self.fail(lack, &self.too_late()));
         }
         for lack in lacks {
             match self.plan(lack, now) {
@@ -163,7 +163,8 @@ impl Sharing {
         for (lack, awaited) in others {
             // Whose question failed does not ask for himself: all of them would, at a store that fails.
             if !awaited.within(self.time_left(since)).await {
-                self.fail(lack);
+                let why = self.failure_of(&lack);
+                self.fail(lack, &why);
             }
         }
     }
@@ -327,23 +328,36 @@ impl Sharing {
             }
             Err(error) => {
                 // Its rule decides. The store is not to decide it once more when it is back.
+                let error = Arc::new(error);
                 if let Some(mut lent) = place.and_then(|place| self.asker(place, &ask, now)) {
                     lent.borrower().abandon(ask.exchange().sequence);
-                    self.unanswered(&lent, &ask, &error);
+                    self.unanswered(&mut lent, &ask, &error);
                 }
-                self.fail(lack);
+                self.fail(lack, &error);
             }
         }
     }
 
     /// The rules decide: all who need a permit, and of those who need a sum whoever comes first. The others
     /// ask for themselves.
-    fn fail(&self, lack: Lack) {
+    fn fail(&self, lack: Lack, why: &Arc<StoreError>) {
         let requests = if lack.purpose == Purpose::Permit { lack.cost } else { 1 };
         let now = self.now();
         for _ in 0..requests {
-            self.tell(lack.about.clone(), lack.cost, Said::Failed, now);
+            let said = Said::Failed(Arc::clone(why));
+            self.tell(lack.about.clone(), lack.cost, said, now);
         }
+    }
+
+    /// Why the borrower's question was not answered that somebody has waited for.
+    fn failure_of(&self, lack: &Lack) -> Arc<StoreError> {
+        let known = self.purses.known(lack.about.owner, self.now());
+        let failure = known.and_then(|lent| lent.beside().failure.clone());
+        failure.unwrap_or_else(|| self.too_late())
+    }
+
+    fn too_late(&self) -> Arc<StoreError> {
+        StoreError::Timeout { after: self.config.timeout }.into()
     }
 
     pub(super) fn tell(&self, about: About, cost: u64, said: Said, now: Tick) {

@@ -121,6 +121,21 @@ impl SharedLimit {
         self.policy == rule.on_store_failure() && self.consistency == rule.consistency()
     }
 
+    /// The name of its rule.
+    pub(super) fn rule(&self) -> &str {
+        let name = self.budget.rule();
+        name.split_once('/').map_or(name, |(_, rule)| rule)
+    }
+
+    /// What its rule does while the store is gone, with a share in any case: that of the node, unless it
+    /// has one of its own.
+    pub(super) const fn policy_with(&self, share: u8) -> OnStoreFailure {
+        match self.policy {
+            OnStoreFailure::Local { share: None } => OnStoreFailure::Local { share: Some(share) },
+            policy => policy,
+        }
+    }
+
     /// How long a lease lasts.
     pub(super) fn hold(&self) -> Duration {
         self.budget.terms().map_or(Duration::ZERO, |terms| terms.hold())

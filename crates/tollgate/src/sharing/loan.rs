@@ -29,12 +29,15 @@ pub(crate) struct Loan {
     /// they know that no answer comes.
     pub(super) answered: Arc<Notify>,
     pub(super) unanswered: Arc<Notify>,
+    /// Why there was no answer the last time that there was none.
+    pub(super) failure: Option<Arc<StoreError>>,
 }
 
 impl Loan {
     pub(super) fn new(about: About, node: Node) -> Self {
         let (answered, unanswered) = Default::default();
-        Self { about, node, sent: 0, noted: 0, asked: Tick::ZERO, answered, unanswered }
+        let (asked, failure) = (Tick::ZERO, None);
+        Self { about, node, sent: 0, noted: 0, asked, answered, unanswered, failure }
     }
 
     /// The answer to what the borrower has asked. It is made while nobody else has the purse, so that
@@ -87,14 +90,17 @@ impl Sharing {
     /// No answer comes to what a borrower has asked: who waits for one need not do so until the timeout.
     /// They are told while the purse is in our hands, because who comes after that waits for another
     /// question. If it was only whoever asked who had no time, they come again, and one of them asks.
-    pub(super) fn unanswered(&self, lent: &Lent<'_, Loan>, ask: &Ask, error: &StoreError) {
-        let loan = lent.beside();
+    pub(super) fn unanswered(&self, lent: &mut Lent<'_, Loan>, ask: &Ask, error: &Arc<StoreError>) {
+        let loan = lent.beside_mut();
         if loan.sent != ask.exchange().sequence {
             return;
         }
         match self.is_in_haste(error) {
             true => loan.answered.notify_waiters(),
-            false => loan.unanswered.notify_waiters(),
+            false => {
+                loan.failure = Some(Arc::clone(error));
+                loan.unanswered.notify_waiters();
+            }
         }
     }
 

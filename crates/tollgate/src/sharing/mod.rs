@@ -30,7 +30,8 @@
 //!
 //! **Failure.** A [`Breaker`] leaves a store alone that fails or is late, and what is lent is spent
 //! until it ends. Then rules do as they say. What they let pass meanwhile is written down ([`Debts`]),
-//! and paid before the store is asked again: so nobody gets a burst for it.
+//! and paid before the store is asked again: so nobody gets a burst for it. Where the store fails at
+//! single questions, rules do the same, and what they did is to be told ([`Lapses`]).
 
 mod back;
 mod before;
@@ -42,6 +43,7 @@ mod glance;
 mod heal;
 mod health;
 mod in_force;
+mod lapses;
 mod limit;
 mod loan;
 mod permit;
@@ -57,6 +59,7 @@ pub(crate) use before::{Former, FormerRule, Formers};
 pub use fetch::Wait;
 pub(crate) use glance::Glance;
 pub use health::{Health, SharingStats};
+pub use lapses::Lapse;
 pub(crate) use limit::SharedLimit;
 pub(crate) use loan::Loan;
 pub(crate) use permit::LentPermit;
@@ -80,6 +83,7 @@ use breaker::Breaker;
 use debts::Debts;
 use health::{Counts, add};
 use in_force::InForce;
+use lapses::Lapses;
 use steward::Steward;
 use told::ToldAnswers;
 
@@ -123,6 +127,7 @@ pub(crate) struct Sharing {
     breaker: Breaker,
     in_force: InForce,
     debts: Debts,
+    lapses: Lapses,
     counts: Counts,
     health: watch::Sender<Health>,
     calls: mpsc::Sender<Call>,
@@ -179,6 +184,7 @@ impl Sharing {
             breaker: Breaker::default(),
             in_force: InForce::default(),
             debts: Debts::default(),
+            lapses: Lapses::default(),
             counts: Counts::default(),
             health: watch::Sender::new(Health::default()),
             calls,

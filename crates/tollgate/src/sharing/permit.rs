@@ -40,14 +40,17 @@ impl Sharing {
         }
         let told = self.told_to((shared.owner, shared.cost), false, now, asking);
         let said = told.map(|told| told.said);
-        let has_failed = matches!(said, Some(Said::Failed));
-        if !has_failed && !self.is_alone(asking) {
+        let why = match &said {
+            Some(Said::Failed(why)) => Some(&**why),
+            _ => None,
+        };
+        if why.is_none() && !self.is_alone(asking) {
             // Those who have waited, and know by now that there is none, do not wait for nothing.
             let is_said =
                 said.is_some() || asking != Asking::Wait && self.is_used_up(shared.owner, now);
             return (asking == Asking::Now || is_said).then_some(Err(denial));
         }
-        add(&self.counts.degraded, 1);
+        self.count_alone(limit, why);
         self.in_force.offer(|| shared.about(name()));
         let is_allowed = match limit.policy {
             OnStoreFailure::Allow => true,

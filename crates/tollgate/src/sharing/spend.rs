@@ -8,6 +8,7 @@ use tollgate_core::lease::Borrower;
 use tollgate_core::{Decision, Retry, Tick};
 use tollgate_local::{Clock, KeyHash, Place, Taken};
 use tollgate_rules::OnStoreFailure;
+use tollgate_store::StoreError;
 
 use crate::sharing::back::Back;
 use crate::sharing::health::add;
@@ -188,7 +189,7 @@ impl Sharing {
             return Some(said);
         }
         if self.is_alone(asking) {
-            return Some(self.spend_alone(shared, now, clock, name));
+            return Some(self.spend_alone(shared, None, now, clock, name));
         }
         if asking != Asking::Now {
             return None;
@@ -212,8 +213,10 @@ impl Sharing {
         clock: &impl Clock,
         name: impl FnOnce() -> Arc<[u8]>,
     ) -> (Decision, Back) {
-        let Said::Decided(decision, at) = told.said else {
-            return self.spend_alone(shared, now, clock, name);
+        let (decision, at) = match &told.said {
+            Said::Decided(decision, at) => (*decision, *at),
+            Said::Failed(why) => return self.spend_alone(shared, Some(why), now, clock, name),
+            Said::Seen(_) => return self.spend_alone(shared, None, now, clock, name),
         };
         // What is not left in the store may lie here. It is looked for first, because whoever takes
         // and finds too little counts as denied.
@@ -248,7 +251,7 @@ impl Sharing {
             KeptWhat::Taken(decision, place, filling) => (decision, Back::Purse(place, filling)),
             KeptWhat::Short(denial) => (denial, Back::Nothing),
             KeptWhat::Told(told) => self.heed(shared, told, now, clock, name),
-            KeptWhat::Alone => self.spend_alone(shared, now, clock, name),
+            KeptWhat::Alone => self.spend_alone(shared, None, now, clock, name),
         }
     }
 
@@ -257,16 +260,17 @@ impl Sharing {
         matches!(asking, Asking::Again { since } if self.time_left(since).is_zero())
     }
 
-    /// What the rule does while the store is gone.
+    /// What the rule does while the store is gone, or has not answered because of this.
     fn spend_alone(
         &self,
         shared: &Shared<'_>,
+        why: Option<&Arc<StoreError>>,
         now: Tick,
         clock: &impl Clock,
         name: impl FnOnce() -> Arc<[u8]>,
     ) -> (Decision, Back) {
-        add(&self.counts.degraded, 1);
         let Shared { limit, key, cost, .. } = *shared;
+        self.count_alone(limit, why.map(|why| &**why));
         let about = LazyCell::new(|| shared.about(name()));
         self.in_force.offer(|| about.clone());
         let (decision, back) = match (limit.policy, &limit.own) {
@@ -298,7 +302,7 @@ impl Sharing {
         }
         match self.told_to((owner, cost), true, now, asking).map(|told| told.said) {
             Some(Said::Seen(seen) | Said::Decided(seen, _)) => return Some(seen_for(seen, cost)),
-            Some(Said::Failed) => {}
+            Some(Said::Failed(_)) => {}
             None if self.is_alone(asking) => {}
             None => {
                 let whole = Decision::allow(limit.capacity, limit.capacity, Duration::ZERO);

@@ -88,6 +88,7 @@ impl Steward {
         let sweeps = now.since(self.swept) >= SWEEP;
         if sweeps {
             self.swept = now;
+            sharing.lapses.sweep(now);
             sharing.told.sweep(now, |_, told| {
                 if let Some(at) = told.said.spent_at() {
                     undone.push(told.about.ask(Exchange::undo(told.cost, at)));
@@ -145,8 +146,8 @@ impl Steward {
                     Ok(grant) => sharing.answer(*place, ask, &grant, now),
                     // It is sent again when its time comes.
                     Err(error) => {
-                        if let Some(lent) = sharing.asker(*place, ask, now) {
-                            sharing.unanswered(&lent, ask, &error);
+                        if let Some(mut lent) = sharing.asker(*place, ask, now) {
+                            sharing.unanswered(&mut lent, ask, &error.into());
                         }
                     }
                 }

@@ -1,12 +1,13 @@
 //! What the store has said, for requests that asked and are about to be decided.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use smallvec::SmallVec;
 use tollgate_core::{Decision, Tick, Wall};
 use tollgate_local::{ByHash, KeyHash};
+use tollgate_store::StoreError;
 
 /// Answers that nobody has taken yet. Whoever waited for one takes it within microseconds; which of
 /// several requests of one key takes which answer does not matter.
@@ -38,14 +39,14 @@ pub(crate) struct Told<T> {
     pub(crate) until: Tick,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Said {
     /// The store has decided, at its time if it has spent something.
     Decided(Decision, Option<Wall>),
     /// What is left; nothing was spent.
     Seen(Decision),
-    /// It has not answered.
-    Failed,
+    /// It has not answered, because of this.
+    Failed(Arc<StoreError>),
 }
 
 impl Said {
@@ -104,7 +105,7 @@ impl<T> ToldAnswers<T> {
                 && match told.said {
                     Said::Seen(_) => looks,
                     Said::Decided(..) => !looks && told.cost == cost,
-                    Said::Failed => true,
+                    Said::Failed(_) => true,
                 }
         };
         let at = all.iter().position(fits)?;
@@ -123,7 +124,7 @@ impl<T> ToldAnswers<T> {
         let all = answers.get(&key).into_iter().flatten().filter(|told| now < told.until);
         let cost = |told: &Told<T>| match told.said {
             Said::Decided(..) => Some(Some(told.cost)),
-            Said::Failed => Some(None),
+            Said::Failed(_) => Some(None),
             Said::Seen(_) => None,
         };
         all.filter_map(cost).collect()

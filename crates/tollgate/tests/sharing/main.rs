@@ -13,6 +13,7 @@ mod change;
 mod failure;
 mod fleet;
 mod healing;
+mod lapses;
 mod operators;
 #[path = "../../../store/tests/support/process.rs"]
 mod process;

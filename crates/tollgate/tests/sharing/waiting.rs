@@ -66,6 +66,9 @@ fn who_waits_for_a_question_that_fails_knows_at_once_and_does_not_ask() {
             }
             let stats = fleet.nodes[0].sharing().unwrap();
             assert_eq!((stats.failures, stats.degraded, stats.times_degraded), (1, 50, 0));
+            // All of them for the reason for which the one question failed.
+            let said = timeout(Duration::ZERO, fleet.nodes[0].lapse()).await.unwrap();
+            assert!(said.decisions == 50 && said.reason.contains("loading"), "{said:?}");
         }
     });
 }
