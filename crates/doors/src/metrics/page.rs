@@ -297,8 +297,13 @@ fn of_store(service: &Service) -> Vec<Family> {
         counter("tollgate_store_exchanges", "Questions to the store.", one(exchanges)),
         counter(
             "tollgate_store_failures",
-            "Questions that the store did not answer, or too late.",
+            "Questions that the store did not answer.",
             one(failures),
+        ),
+        counter(
+            "tollgate_store_late",
+            "Questions that the store answered when more than half of the timeout was over.",
+            one(stats.late),
         ),
         counter(
             "tollgate_store_degradations",

@@ -65,9 +65,11 @@ impl Sharing {
                 let all = asks.iter().filter(is_asked).count();
                 Some(first).filter(|_| count * A_FEW_OF >= all)
             }
-            None if took > most / 2 => asks.iter().find(is_asked).map(|ask| {
-                (format!("the store took {took:?} to answer, of at most {most:?}"), ask)
-            }),
+            None if took > most / 2 => {
+                add(&self.counts.late, (answers.len() - failed) as u64);
+                let late = || format!("the store took {took:?} to answer, of at most {most:?}");
+                asks.iter().find(is_asked).map(|ask| (late(), ask))
+            }
             None => None,
         };
         if failure.is_none() && !answers.iter().any(is_answered) {

@@ -41,9 +41,12 @@ pub struct SharingStats {
     pub degraded: u64,
     /// Questions to the store, also about what keys had spent of limits that have changed.
     pub exchanges: u64,
-    /// Those of them that it did not answer, or too late, though it had half of the timeout at least.
+    /// Those of them that it did not answer, though it had half of the timeout at least.
     pub failures: u64,
-    /// How often the store was left alone because of that.
+    /// Those that it answered when more than half of the timeout was over. They are heeded, and count
+    /// against the store as if it had not answered.
+    pub late: u64,
+    /// How often the store was left alone because of those.
     pub times_degraded: u64,
     /// Whether it is now.
     pub is_degraded: bool,
@@ -63,6 +66,7 @@ pub(super) struct Counts {
     pub(super) degraded: AtomicU64,
     pub(super) exchanges: AtomicU64,
     pub(super) failures: AtomicU64,
+    pub(super) late: AtomicU64,
     pub(super) times_degraded: AtomicU64,
     pub(super) unpaid: AtomicU64,
 }
@@ -83,6 +87,7 @@ impl Counts {
             degraded: of(&self.degraded),
             exchanges: of(&self.exchanges),
             failures: of(&self.failures),
+            late: of(&self.late),
             times_degraded: of(&self.times_degraded),
             is_degraded,
             keys: keys as u64,

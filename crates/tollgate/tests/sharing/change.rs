@@ -368,7 +368,7 @@ fn a_store_is_not_late_because_keys_are_looked_at_first() {
         change(&fleet.nodes[0], &rules("200/min"));
         ask_all().await;
         let stats = fleet.nodes[0].sharing().unwrap();
-        assert_eq!((stats.times_degraded, stats.degraded), (0, 0));
+        assert_eq!((stats.late, stats.times_degraded, stats.degraded), (0, 0, 0));
         assert_eq!(fleet.shop.asked.load(Ordering::Relaxed), 30);
     });
 }

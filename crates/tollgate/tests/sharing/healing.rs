@@ -141,6 +141,7 @@ fn a_store_that_answers_slowly_is_left_alone_before_callers_wait_in_vain() {
         assert!(is_late(&health.borrow()), "{:?}", health.borrow());
         let stats = fleet.nodes[0].sharing().unwrap();
         assert_eq!((stats.asked, stats.failures, stats.degraded), (55, 0, 0));
+        assert_eq!((stats.late, stats.times_degraded), (5, 1), "it is seen why");
         assert_eq!(goes_on(&fleet, &[root()]).await, 1);
         assert!(is_late(&health.borrow()), "it still is: {:?}", health.borrow());
 
