@@ -1,6 +1,6 @@
 //! `tollgate keys`: how keys stand, and a new start for one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use http::Method;
@@ -36,6 +36,7 @@ struct State {
     blocked_for_ms: Option<u64>,
     told_by: String,
     lent_here: Option<u64>,
+    on_store_failure: Option<String>,
     store_failure: Option<String>,
 }
 
@@ -84,12 +85,29 @@ fn whose_word(keys: &[State]) -> String {
     }
     if let Some(reason) = keys.iter().find_map(|key| key.store_failure.as_ref()) {
         let reason = print::harmless(reason);
-        text += &format!("\nthis node alone: the store did not say more ({reason})\n");
+        text += &format!(
+            "\nthe store does not answer ({reason})\nuntil it does, `on_store_failure` is in force at \
+             this node, and what others let pass is not known:\n"
+        );
+        let policies: BTreeSet<_> = keys.iter().filter_map(State::policy).collect();
+        for policy in policies {
+            let meaning = match policy.split(' ').next() {
+                Some("allow") => "everything passes",
+                Some("deny") => "nothing passes but what was lent before",
+                _ => "this node lets its share pass, less what it has let pass lately",
+            };
+            text += &format!("  {policy}: {meaning}\n");
+        }
     }
     text
 }
 
 impl State {
+    /// What is in force in place of the limit, if the store does not answer.
+    fn policy(&self) -> Option<&str> {
+        self.on_store_failure.as_deref()
+    }
+
     fn row(&self) -> [String; 7] {
         let part = |Part { name, value }: &Part| format!("{name}={}", print::harmless(value));
         let key: Vec<_> = self.key.iter().map(part).collect();
@@ -100,7 +118,9 @@ impl State {
         };
         let limit = match &*self.told_by {
             "store" => format!("{limit}, shared"),
-            "node_alone" => format!("{limit}, this node alone"),
+            "node_alone" => {
+                format!("{limit}, without the store: {}", self.policy().unwrap_or_default())
+            }
             _ => limit,
         };
         let now = match (&*self.mode, self.blocked_for_ms, self.allowed) {
@@ -115,13 +135,13 @@ impl State {
             self.rule.clone(),
             if key.is_empty() { everybody() } else { key.join(" ") },
             limit,
-            if self.total == u64::MAX {
-                String::new()
-            } else {
-                format!("{}/{}", self.used, self.total)
+            match self.total {
+                0 | u64::MAX => String::new(),
+                total => format!("{}/{total}", self.used),
             },
             bar(self.used, self.total),
-            lasting(self.reset_after_ms),
+            // Nothing was spent of what is not to be had.
+            if self.total == 0 { String::new() } else { lasting(self.reset_after_ms) },
             now,
         ]
     }
@@ -129,8 +149,10 @@ impl State {
 
 /// How full something is.
 fn bar(used: u64, total: u64) -> String {
-    if total == u64::MAX {
-        return "unlimited".to_owned();
+    match total {
+        0 => return "nothing".to_owned(),
+        u64::MAX => return "unlimited".to_owned(),
+        _ => {}
     }
     // Something that is used is seen, and only what is full looks full.
     let filled = u128::from(used) * WIDTH as u128 / u128::from(total.max(1));
@@ -220,7 +242,8 @@ mod tests {
         assert_eq!(bar(1, 1_000_000), "[#---------]");
         assert_eq!(bar(99, 100), "[#########-]");
         assert_eq!(bar(100, 100), "[##########]");
-        assert_eq!(bar(u64::MAX - 1, 0), "[##########]");
+        assert_eq!(bar(u64::MAX - 1, 1), "[##########]");
+        assert_eq!(bar(0, 0), "nothing");
         assert_eq!(bar(5, u64::MAX), "unlimited");
     }
 }

@@ -70,9 +70,20 @@ fn a_store_that_is_gone_is_named_to_operators() {
     });
     let keys = inspect(&fleet, 0);
     assert_eq!(keys[0]["told_by"], "node_alone");
+    assert_eq!(
+        (&keys[0]["on_store_failure"], &keys[0]["total"]),
+        (&"local 20%".into(), &120.into())
+    );
     assert!(!keys[0]["store_failure"].as_str().unwrap().is_empty());
     let shown = fleet.nodes[0].run(&["keys", "inspect", "user=alice"]);
-    assert!(shown.out.contains("this node alone: the store did not say more"), "{}", shown.out);
+    for part in [
+        "token bucket of 600/day, without the store: local 20%",
+        "/120 ",
+        "the store does not answer (it fails, and is left alone until it is well: ",
+        "local 20%: this node lets its share pass",
+    ] {
+        assert!(shown.out.contains(part), "{part} is missing in\n{}", shown.out);
+    }
     let reset = fleet.nodes[0].run(&["keys", "reset", "user=alice"]);
     assert_ne!(reset.code, 0, "{}", reset.out);
     assert!(reset.notes.contains("`tollgate doctor`"), "{}", reset.notes);

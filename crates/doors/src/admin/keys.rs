@@ -130,11 +130,13 @@ struct State<'a> {
     retry_on_return: bool,
     blocked_for_ms: Option<u64>,
     /// Whose word it is: that of this `node`, or that of the `store`. `node_alone` if the store does
-    /// not answer.
+    /// not answer: all numbers are then those of `on_store_failure`.
     told_by: &'static str,
     /// What of that which the store has lent lies here, unspent.
     lent_here: Option<u64>,
-    /// Why the store does not answer.
+    /// What is in force in place of the limit because the store does not answer, with the share.
+    on_store_failure: Option<String>,
+    /// Why it does not.
     store_failure: Option<&'a str>,
 }
 
@@ -152,9 +154,11 @@ impl<'a> State<'a> {
             Under::Override => ("override", None),
             _ => ("rule", None),
         };
-        let (told_by, lent_here, store_failure) = match &state.told_by {
+        let (told_by, lent_here, alone) = match &state.told_by {
             ToldBy::Store { lent_here } => ("store", Some(*lent_here), None),
-            ToldBy::NodeAlone { reason } => ("node_alone", None, Some(reason.as_str())),
+            ToldBy::NodeAlone { policy, lent_here, reason } => {
+                ("node_alone", Some(*lent_here), Some((policy, reason)))
+            }
             _ => ("node", None, None),
         };
         Self {
@@ -175,7 +179,8 @@ impl<'a> State<'a> {
             blocked_for_ms: state.blocked_for.map(millis),
             told_by,
             lent_here,
-            store_failure,
+            on_store_failure: alone.map(|(policy, _)| policy.to_string()),
+            store_failure: alone.map(|(_, reason)| reason.as_str()),
         }
     }
 }

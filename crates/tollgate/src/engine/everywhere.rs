@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::engine::active::Active;
 use crate::engine::inspect::{Found, KeyState, Thorough, ToldBy};
 use crate::engine::shared::name;
-use crate::sharing::{Glance, Sharing};
+use crate::sharing::{Alone, Glance, Sharing};
 
 /// What came of giving keys everything back.
 ///
@@ -48,8 +48,8 @@ struct Begin {
 
 impl<C: Clock> Engine<C> {
     /// What [`inspect`](Self::inspect) says, and of limits that are shared what the store says.
-    /// [`KeyState::told_by`] tells which. If the store does not answer within its timeout, what this
-    /// node knows is said.
+    /// [`KeyState::told_by`] tells which. If the store does not answer within its timeout, it is said what
+    /// this node would say to a request without it.
     ///
     /// ```
     /// # use tollgate::{Engine, Request, RuleSet};
@@ -154,22 +154,25 @@ impl NewStart {
 async fn told(sharing: &Sharing, states: Vec<(KeyState, Option<Glance>, bool)>) -> Vec<KeyState> {
     let (mut known, mut keys) = (Vec::with_capacity(states.len()), Vec::new());
     for (state, key, is_meant) in states {
-        known.push((state, key.is_some(), is_meant));
+        known.push((state, key.is_some().then_some(keys.len()), is_meant));
         keys.extend(key);
     }
     let mut seen = sharing.glance(&keys).await.into_iter();
     let mut states = Vec::with_capacity(known.len());
-    for (mut state, is_shared, is_meant) in known {
-        let is_shown = match if is_shared { seen.next() } else { None } {
+    for (mut state, key, is_meant) in known {
+        let is_shown = match key.and_then(|at| Some((&keys[at], seen.next()?))) {
             None => true,
-            Some(Ok(seen)) => {
+            Some((_, Ok(seen))) => {
                 state.decision = seen.decision;
                 state.told_by = ToldBy::Store { lent_here: seen.lent_here };
                 is_meant || !seen.is_at_rest
             }
-            Some(Err(reason)) => {
-                state.told_by = ToldBy::NodeAlone { reason };
-                is_meant || state.used() > 0
+            Some((key, Err(reason))) => {
+                let has_passed = state.used() > 0;
+                let Alone { decision, lent_here, policy } = sharing.alone(key, state.decision);
+                state.decision = decision;
+                state.told_by = ToldBy::NodeAlone { policy, lent_here, reason };
+                is_meant || has_passed
             }
         };
         if is_shown {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tollgate_core::{Decision, Retry, Tick};
 use tollgate_local::{Clock, KeyHash};
-use tollgate_rules::{Facts, Mode, Request, Rule, RuleSet, UnknownRule};
+use tollgate_rules::{Facts, Mode, OnStoreFailure, Request, Rule, RuleSet, UnknownRule};
 
 use crate::engine::Engine;
 use crate::engine::active::Active;
@@ -75,9 +75,15 @@ pub enum ToldBy {
         /// How much of what it has lent lies with this node, and is not spent yet.
         lent_here: u64,
     },
-    /// That of this node, because the store did not answer, or could not.
+    /// That of this node, because the store did not answer, or could not. The limit is not in force:
+    /// the decision is what the rule's policy says, and its numbers are what this node lets pass by it,
+    /// which is nothing, its share, or everything.
     NodeAlone {
-        /// Why, in a sentence.
+        /// What the rule does without the store, with the share that it has.
+        policy: OnStoreFailure,
+        /// How much of what the store has lent before lies with this node, and is spent first.
+        lent_here: u64,
+        /// Why the store said nothing, in a sentence.
         reason: String,
     },
 }

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use tollgate_core::lease::Exchange;
-use tollgate_core::{Decision, Retry};
+use tollgate_core::{Decision, Retry, Tick};
+use tollgate_rules::OnStoreFailure;
 use tollgate_store::{Ask, Store as _, StoreError};
 
-use crate::sharing::spend::seen_for;
-use crate::sharing::{About, Shared, Sharing};
+use crate::sharing::spend::{ALONE, seen_for};
+use crate::sharing::{About, Health, Shared, Sharing};
 
 /// A key of a shared limit that somebody looks at, or gives a new start.
 #[derive(Debug)]
@@ -27,6 +28,17 @@ pub(crate) struct Seen {
     pub(crate) lent_here: u64,
     /// Whether nobody has spent anything, or holds anything.
     pub(crate) is_at_rest: bool,
+}
+
+/// What this node does with it while the store says nothing.
+#[derive(Debug)]
+pub(crate) struct Alone {
+    /// What a request would be told now, in numbers of what this node lets pass.
+    pub(crate) decision: Decision,
+    /// What the store has lent before, and is not spent yet: that comes first.
+    pub(crate) lent_here: u64,
+    /// What the rule does then.
+    pub(crate) policy: OnStoreFailure,
 }
 
 /// So many are looked at in one go.
@@ -54,9 +66,8 @@ impl Sharing {
         let mut seen = Vec::with_capacity(keys.len());
         for some in keys.chunks(AT_ONCE) {
             if self.breaker.is_open() {
-                let left_alone =
-                    || Err("the store fails, and is left alone until it is well".into());
-                seen.extend(some.iter().map(|_| left_alone()));
+                let reason = self.left_alone_because();
+                seen.extend(some.iter().map(|_| Err(reason.clone())));
                 continue;
             }
             let look = |key: &Glance| key.about.ask(Exchange::once(0));
@@ -70,10 +81,53 @@ impl Sharing {
         seen
     }
 
+    fn left_alone_because(&self) -> String {
+        let why = match &*self.health.borrow() {
+            Health::Degraded { reason } => format!(": {reason}"),
+            Health::Well => String::new(),
+        };
+        format!("it fails, and is left alone until it is well{why}")
+    }
+
+    /// What lies here of that which the store has lent.
+    fn lent_here(&self, key: &Glance, now: Tick) -> u64 {
+        let lent = self.purses.known(key.about.owner, now);
+        lent.map_or(0, |mut lent| lent.borrower().tokens(now))
+    }
+
+    /// What is said to a request of this key if the store says nothing. `here` is what this node knows of
+    /// the key for itself.
+    pub(crate) fn alone(&self, key: &Glance, here: Decision) -> Alone {
+        let (now, limit) = (self.now(), &key.about.limit);
+        let lent_here = self.lent_here(key, now);
+        let decision = match (limit.policy, &limit.own) {
+            _ if limit.is_unlimited() => here,
+            (OnStoreFailure::Deny, _) => Decision::deny(0, 0, Duration::ZERO, Retry::After(ALONE)),
+            (OnStoreFailure::Allow, Some(_)) => Decision::unlimited(),
+            // A node has no more slots than all of them together.
+            (OnStoreFailure::Allow, None) => here,
+            (OnStoreFailure::Local { .. }, Some(own)) => {
+                limit.in_shares(own.peek(key.about.key, limit.cost_here(key.cost), now))
+            }
+            (OnStoreFailure::Local { .. }, None) => {
+                let (most, out) = (limit.own_permits, here.limit() - here.remaining());
+                match most.saturating_sub(out) {
+                    0 => Decision::deny(most, 0, Duration::ZERO, Retry::OnReturn),
+                    free => Decision::allow(most, free, Duration::ZERO),
+                }
+            }
+        };
+        let (most, left, reset) = (decision.limit(), decision.remaining(), decision.reset_after());
+        let decision = match !decision.is_allowed() && lent_here >= key.cost {
+            true => Decision::allow(most, left, reset),
+            false => decision,
+        };
+        Alone { decision, lent_here, policy: limit.policy_with(self.config.share) }
+    }
+
     fn seen(&self, key: &Glance, left: Decision) -> Seen {
         let (now, cost) = (self.now(), key.cost);
-        let lent = self.purses.known(key.about.owner, now);
-        let lent_here = lent.map_or(0, |mut lent| lent.borrower().tokens(now));
+        let lent_here = self.lent_here(key, now);
         let (limit, remaining, reset) = (left.limit(), left.remaining(), left.reset_after());
         let is_permit = key.about.limit.own.is_none();
         let decision = match seen_for(left, cost) {

@@ -57,7 +57,7 @@ mod told;
 pub(crate) use back::{Back, LaterBack};
 pub(crate) use before::{Former, FormerRule, Formers};
 pub use fetch::Wait;
-pub(crate) use glance::Glance;
+pub(crate) use glance::{Alone, Glance};
 pub use health::{Health, SharingStats};
 pub use lapses::Lapse;
 pub(crate) use limit::SharedLimit;

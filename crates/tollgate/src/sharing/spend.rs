@@ -397,6 +397,20 @@ impl SharedLimit {
             Some(retry) => Decision::deny(decision.limit(), remaining, reset, retry),
         }
     }
+
+    /// What the counters of this node say, in terms of the share of the limit that it has.
+    pub(super) fn in_shares(&self, decision: Decision) -> Decision {
+        if self.own.as_ref().is_some_and(|own| own.shapes()) {
+            return decision;
+        }
+        let said = self.said_alone(decision);
+        let whole = (said.limit() / (self.own_cost / 100).max(1)).max(1);
+        let (left, reset) = (said.remaining().min(whole), said.reset_after());
+        match said.retry() {
+            None => Decision::allow(whole, left, reset),
+            Some(retry) => Decision::deny(whole, left, reset, retry),
+        }
+    }
 }
 
 /// What a look at what is left says to a request of that cost.
@@ -419,4 +433,4 @@ pub(super) fn is_used_up(borrower: &Borrower, now: Tick) -> bool {
 const SOON: Duration = Duration::from_millis(25);
 
 /// When to come again while the store is gone.
-const ALONE: Duration = Duration::from_secs(1);
+pub(super) const ALONE: Duration = Duration::from_secs(1);

@@ -69,12 +69,63 @@ fn a_store_that_is_gone_is_named_and_the_node_says_what_it_knows() {
         fleet.shop.go();
         for _ in 0..8 {
             let state = &inspect(&fleet, 0, &alice()).await[0];
-            assert!(matches!(&state.told_by, ToldBy::NodeAlone { reason } if !reason.is_empty()));
+            assert!(
+                matches!(&state.told_by, ToldBy::NodeAlone { reason, .. } if reason.contains("loading"))
+            );
             // What it has told the store, and not yet what it passed since from what was lent.
             assert!((1..=4).contains(&state.used()), "its own: {state:?}");
         }
         let stats = fleet.nodes[0].sharing().unwrap();
         assert!(stats.is_degraded && stats.failures == 5, "it is left alone then: {stats:?}");
+    });
+}
+
+/// While the store is gone limits are not in force, and what is said of a key is what happens to it.
+#[test]
+fn what_is_said_without_a_store_is_what_requests_get() {
+    run(async {
+        let limits = [
+            "limit: 40/h",
+            "limit: 40/h, consistency: strict",
+            "limit: 40/h, algorithm: fixed_window",
+            "limit: 40/h, algorithm: sliding_log",
+            "concurrent: 40",
+        ];
+        for (limit, policy) in
+            limits.iter().flat_map(|limit| ["allow", "deny", "local 20%"].map(|it| (limit, it)))
+        {
+            let what = format!("{limit}, {policy}");
+            let rule = format!("name: a, key: [user], {limit}, on_store_failure: {policy}");
+            let fleet = Fleet::new(1, &format!("rules: [{{ {rule} }}]"));
+            let mut held = Vec::new();
+            for _ in 0..3 {
+                held.push(fleet.nodes[0].decide_waiting(&alice()).await);
+            }
+            fleet.shop.go();
+            let bob = Request::new("GET", "/").attributes(&[("user", "bob")]);
+            for _ in 0..5 {
+                fleet.passes(0, &bob).await;
+            }
+            assert!(fleet.nodes[0].sharing().unwrap().is_degraded, "{what}");
+            for _ in 0..45 {
+                let state = &inspect(&fleet, 0, &alice()).await[0];
+                let ToldBy::NodeAlone { policy: said, lent_here, .. } = &state.told_by else {
+                    panic!("{what}: {state:?}")
+                };
+                assert_eq!(said.to_string(), policy, "{what}");
+                let (most, left) = (state.decision.limit(), state.decision.remaining());
+                match policy {
+                    "deny" => assert_eq!((most, left), (0, 0), "{what}"),
+                    "allow" => assert!(most == u64::MAX || *limit == "concurrent: 40", "{what}"),
+                    _ => assert_eq!(most, 8, "{what}: a fifth of forty"),
+                }
+                let is_left = left > 0 || *lent_here > 0;
+                assert_eq!(state.decision.is_allowed(), is_left, "{what}: {state:?}");
+                let ruling = fleet.nodes[0].decide_waiting(&alice()).await;
+                assert_eq!(ruling.is_allowed(), is_left, "{what}: {state:?}");
+                held.push(ruling);
+            }
+        }
     });
 }
 
