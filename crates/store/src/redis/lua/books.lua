@@ -28,12 +28,13 @@ local function keep_lease(account, node, lease)
     account.changed[node] = lease
 end
 
+-- Whether all of them are numbers, or texts of digits alone: Lua takes more for a number than we write,
+-- such as `1.5` and `0x10`. Beyond a bound sums would not come out even, and somebody might wait for it.
 local function is_number_list(found, from)
     for index = from, #found do
-        -- What is no number is not within bounds either. Beyond them sums would not come out even,
-        -- and somebody might wait for it.
-        local count = tonumber(found[index]) or -1
-        if not (count >= 0 and count < 2 ^ 53) then return false end
+        local word = found[index]
+        if type(word) ~= 'number' and not string.find(word or '', '^%d+$') then return false end
+        if tonumber(word) >= 2 ^ 53 then return false end
     end
     return true
 end
@@ -68,7 +69,9 @@ end
 local function of_digits(text, count)
     local words = {}
     for word in string.gmatch(text, '%S+') do words[#words + 1] = word end
-    if #words ~= count + 1 or string.find(text, '[^%d ]') then return nil end
+    if #words ~= count + 1 or string.find(text, '[^%d ]') or table.concat(words, ' ') ~= text then
+        return nil
+    end
     return words, table.remove(words)
 end
 

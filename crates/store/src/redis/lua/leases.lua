@@ -49,7 +49,7 @@ local function is_lease(account, lease)
     end
     for index = 1, LEASE_NUMBERS do
         -- Sums since the lease began can be more than there ever is at once.
-        if not (lease[index] >= 0 and lease[index] < 2 ^ 55) then return false end
+        if lease[index] >= 2 ^ 55 then return false end
     end
     local held = out(lease)
     return lease[GRANTED] >= 2 ^ 53 or (held >= 0 and held <= account.escrow)
@@ -59,8 +59,11 @@ end
 -- in the same call have nothing to do with.
 local function read_lease(account, line)
     local lease = {}
-    for word in string.gmatch(line, '%S+') do lease[#lease + 1] = tonumber(word) or -1 end
-    if is_lease(account, lease) then return lease end
+    -- Whatever else Lua takes for a number, we write digits.
+    if not string.find(line, '[^%d ]') then
+        for word in string.gmatch(line, '%d+') do lease[#lease + 1] = tonumber(word) end
+        if is_lease(account, lease) then return lease end
+    end
     account.is_garbled = true
     return nil
 end

@@ -38,8 +38,9 @@ local function answer_from(from)
         local is_begun = value and sub(value, 1, length) == begin
         if is_begun then
             last, this = sub(value, length + 1, length + 16) + 0, sub(value, length + 18, length + 33) + 0
+            -- Not all of them may be digits: see `window_quick.lua`.
             if sub(value, length + 34, length + 34) ~= ' ' or not (last >= 0 and this >= 0)
-                or last > limit + rounding then
+                or last % 1 ~= 0 or this % 1 ~= 0 or last > limit + rounding then
                 error('it is another text')
             end
         else
