@@ -83,9 +83,12 @@ pub enum StoreError {
     },
     /// The credentials are wrong or missing. Nothing was done.
     #[error(
-        "the store wants other credentials: {reason}; check the user and the password in its URL"
+        "the store at {address} wants other credentials: {reason}; check the user and the password in \
+         its URL"
     )]
     Credentials {
+        /// Where.
+        address: String,
         /// What it said.
         reason: String,
     },
@@ -128,10 +131,12 @@ pub enum StoreError {
     },
     /// The user may not do what has to be done. Nothing was done.
     #[error(
-        "the store's user may not do this: {reason}; it needs `~tg:* +@hash +@list +@string +exists \
-         +del +pexpire +time +info +evalsha +script|load +select +cluster|slots +asking`"
+        "the user of the store at {address} may not do this: {reason}; it needs `~tg:* +@hash +@list \
+         +@string +exists +del +pexpire +time +info +evalsha +script|load +select +cluster|slots +asking`"
     )]
     NotAllowed {
+        /// Where.
+        address: String,
         /// What it said.
         reason: String,
     },

@@ -141,7 +141,7 @@ impl Cluster {
 /// A Cluster that tells nothing about itself, or is none.
 pub(super) fn unknown(error: &StoreError, address: &str) -> Diagnosis {
     match error {
-        StoreError::NotAllowed { reason } => Diagnosis::unknown(
+        StoreError::NotAllowed { reason, .. } => Diagnosis::unknown(
             "cluster",
             format!("this user may not look at it ({reason}), so one server was looked at alone"),
             "allow it `+cluster|info +cluster|nodes`",

@@ -95,7 +95,7 @@ impl Grade {
 /// What a server said, without what would be done about it if it mattered.
 pub(super) fn why(error: &StoreError) -> String {
     match error {
-        StoreError::NotAllowed { reason } | StoreError::Refused { reason } => reason.clone(),
+        StoreError::NotAllowed { reason, .. } | StoreError::Refused { reason } => reason.clone(),
         error => error.to_string(),
     }
 }

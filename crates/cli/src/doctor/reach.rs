@@ -36,7 +36,7 @@ pub(super) async fn failed(error: &StoreError, is_tls: bool) -> Diagnosis {
                 }
             },
         ),
-        StoreError::Credentials { reason } => {
+        StoreError::Credentials { reason, .. } => {
             let is_missing = reason.starts_with("NOAUTH");
             let what =
                 if is_missing { "it wants a password" } else { "user or password are wrong" };
@@ -67,7 +67,7 @@ pub(super) async fn failed(error: &StoreError, is_tls: bool) -> Diagnosis {
             "show one that has not ended, and is signed by one in the server's `tls-ca-cert-file`",
         )
         .at(address),
-        StoreError::NotAllowed { reason } => Diagnosis::problem(
+        StoreError::NotAllowed { reason, .. } => Diagnosis::problem(
             CODE,
             format!("this user may not even ask what the store asks first ({reason})"),
             NEEDED,
@@ -209,7 +209,8 @@ mod tests {
 
     #[test]
     fn what_a_user_needs_is_what_the_store_says() {
-        let said = StoreError::NotAllowed { reason: String::new() }.to_string();
+        let said =
+            StoreError::NotAllowed { address: String::new(), reason: String::new() }.to_string();
         let (_, needed) = NEEDED.split_once(": ").unwrap();
         assert!(said.contains(needed), "{said}");
     }

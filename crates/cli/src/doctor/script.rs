@@ -28,7 +28,7 @@ pub(super) async fn ask(visit: &RedisVisit, slots: &[u16]) -> Diagnosis {
 
 fn refused(command: &str, error: &StoreError) -> Diagnosis {
     match error {
-        StoreError::NotAllowed { reason } => Diagnosis::problem(
+        StoreError::NotAllowed { reason, .. } => Diagnosis::problem(
             CODE,
             format!("{command} is not allowed ({reason}): the store cannot decide anything"),
             NEEDED,

@@ -188,7 +188,8 @@ impl Round<'_> {
 
     fn refuse(&self, group: Vec<Job>, error: &ServerError) {
         for job in group {
-            let error = failure::of_reply(error, &self.shared.mark(job.name.slot));
+            let error =
+                failure::of_reply(error, &self.link.address, &self.shared.mark(job.name.slot));
             job.answer(Err(error));
         }
     }
@@ -198,7 +199,7 @@ impl Round<'_> {
         for mut job in group {
             // What was said of whoever had the slot may be true no more when it is asked again.
             (job.detour, job.former) = (None, None);
-            self.finished.later.extend(job.later(failure::of_reply(error, "")));
+            self.finished.later.extend(job.later(failure::of_reply(error, &self.link.address, "")));
         }
     }
 
@@ -219,7 +220,7 @@ impl Round<'_> {
             // Only a primary that gives a slot away says so, and it has just said so.
             let process = is_detour.then(|| self.link.process.clone());
             job.former = process.map(|process| Verdict { process, has_given: true });
-            let error = failure::of_reply(error, "");
+            let error = failure::of_reply(error, &self.link.address, "");
             // Two servers each of which says that the other has the slot are about to agree.
             match !is_detour && job.was_redirected() {
                 true => self.finished.later.extend(job.later(error)),

@@ -9,14 +9,14 @@ use crate::error::StoreError;
 /// What went wrong on the way to a server, or what it said.
 pub(super) fn of_client(error: &RedisError, address: &str, timeout: Duration) -> StoreError {
     if let Some(code) = error.code() {
-        return of_server(code, error.detail().unwrap_or_default(), "");
+        return of_server(code, error.detail().unwrap_or_default(), address, "");
     }
     if error.is_timeout() {
         return StoreError::Timeout { after: timeout };
     }
     match error.kind() {
         redis::ErrorKind::AuthenticationFailed => {
-            StoreError::Credentials { reason: error.to_string() }
+            StoreError::Credentials { address: address.into(), reason: error.to_string() }
         }
         _ => StoreError::Unreachable { address: address.into(), reason: error.to_string() },
     }
@@ -56,12 +56,15 @@ pub(super) fn of_connecting(
     }
 }
 
-pub(super) fn of_reply(error: &ServerError, name: &str) -> StoreError {
-    of_server(error.code(), error.details().unwrap_or_default(), name)
+/// What the server at an address has said, to a question about the key of that name.
+pub(super) fn of_reply(error: &ServerError, address: &str, name: &str) -> StoreError {
+    of_server(error.code(), error.details().unwrap_or_default(), address, name)
 }
 
-fn of_server(code: &str, detail: &str, name: &str) -> StoreError {
+fn of_server(code: &str, detail: &str, address: &str, name: &str) -> StoreError {
     let reason = || format!("{code} {detail}");
+    let credentials = || StoreError::Credentials { address: address.into(), reason: reason() };
+    let not_allowed = || StoreError::NotAllowed { address: address.into(), reason: reason() };
     match code {
         "LOADING" => StoreError::Loading,
         "READONLY" | "MISCONF" | "NOREPLICAS" | "MASTERDOWN" => {
@@ -69,8 +72,8 @@ fn of_server(code: &str, detail: &str, name: &str) -> StoreError {
         }
         "OOM" => StoreError::OutOfMemory { reason: reason() },
         "WRONGTYPE" => StoreError::WrongType { name: name.into() },
-        "NOAUTH" | "WRONGPASS" => StoreError::Credentials { reason: reason() },
-        "NOPERM" => StoreError::NotAllowed { reason: reason() },
+        "NOAUTH" | "WRONGPASS" => credentials(),
+        "NOPERM" => not_allowed(),
         "CLUSTERDOWN" | "MOVED" | "ASK" | "TRYAGAIN" | "CROSSSLOT" => {
             StoreError::ClusterDown { reason: reason() }
         }
@@ -78,13 +81,13 @@ fn of_server(code: &str, detail: &str, name: &str) -> StoreError {
             StoreError::OutOfMemory { reason: reason() }
         }
         _ if detail.contains("invalid password") || detail.contains("invalid username") => {
-            StoreError::Credentials { reason: reason() }
+            credentials()
         }
         _ if ["unknown command", "can't run this", "can't access"]
             .iter()
             .any(|it| detail.contains(it)) =>
         {
-            StoreError::NotAllowed { reason: reason() }
+            not_allowed()
         }
         _ => StoreError::Refused { reason: reason() },
     }

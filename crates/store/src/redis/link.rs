@@ -158,7 +158,7 @@ impl Link {
     ) -> Result<Vec<Value>, StoreError> {
         let replies = self.send(commands, count).await?;
         let wrong = |reply: &Value| match reply {
-            Value::ServerError(error) => Some(failure::of_reply(error, "")),
+            Value::ServerError(error) => Some(failure::of_reply(error, &self.address, "")),
             _ => None,
         };
         replies.iter().find_map(wrong).map_or(Ok(replies), Err)

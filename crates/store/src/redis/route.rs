@@ -86,7 +86,7 @@ impl Route {
         ask.cmd("CLUSTER").arg("SLOTS");
         let replies = link.send(&ask, 1).await?;
         match replies.first() {
-            Some(Value::ServerError(error)) => Err(failure::of_reply(error, "")),
+            Some(Value::ServerError(error)) => Err(failure::of_reply(error, &link.address, "")),
             Some(Value::Array(ranges)) => {
                 let slots = Slots::read(ranges, host_of(&link.address));
                 let reason = || format!("{} knows of no slots", link.address);
@@ -113,8 +113,8 @@ impl Route {
                 Err(error) => error,
             };
             reasons.push(match &error {
-                StoreError::Credentials { reason }
-                | StoreError::NotAllowed { reason }
+                StoreError::Credentials { reason, .. }
+                | StoreError::NotAllowed { reason, .. }
                 | StoreError::Refused { reason } => format!("{} says {reason}", info.addr()),
                 error => error.to_string(),
             });
@@ -146,7 +146,9 @@ impl Route {
         let link = Link::to_anybody(sentinel.clone(), &self.config).await?;
         let said = link.send(&ask, 1).await?.pop();
         let reason = match &said {
-            Some(Value::ServerError(error)) => return Err(failure::of_reply(error, "")),
+            Some(Value::ServerError(error)) => {
+                return Err(failure::of_reply(error, &link.address, ""));
+            }
             Some(Value::Array(parts)) if parts.len() == 2 => match text(&parts[1]).parse() {
                 Ok(port) => return Ok((text(&parts[0]), port)),
                 Err(_) => format!("{parts:?}"),

@@ -150,7 +150,9 @@ pub(super) async fn ping(
         let nonsense = || StoreError::Refused { reason: format!("TIME is {replies:?}") };
         let parts = match replies.first() {
             Some(Value::Array(parts)) => parts,
-            Some(Value::ServerError(error)) => return Err(failure::of_reply(error, "")),
+            Some(Value::ServerError(error)) => {
+                return Err(failure::of_reply(error, &link.address, ""));
+            }
             _ => return Err(nonsense()),
         };
         let part = |at: usize| parts.get(at).and_then(answer::whole).ok_or_else(nonsense);

@@ -91,7 +91,7 @@ impl RedisVisit {
         }
         let replies = self.link.send(&pipeline, commands.len()).await?;
         let read = |reply: &Value| match reply {
-            Value::ServerError(error) => Err(failure::of_reply(error, "")),
+            Value::ServerError(error) => Err(failure::of_reply(error, self.address(), "")),
             reply => Ok(texts(reply)),
         };
         Ok(replies.iter().map(read).collect())

@@ -63,11 +63,13 @@ async fn no_more_questions_wait_than_may() {
 
 async fn credentials_and_leave_are_asked_for_by_name(kind: Kind) {
     let redis = Redis::start_as(kind, free_port(), &["--requirepass", "right"]);
+    let at = format!("store at 127.0.0.1:{} ", redis.port);
     for wrong in ["", ":wrong@"] {
         let view = View::of(&format!("redis://{wrong}127.0.0.1:{}", redis.port));
         let error = view.spend(&view.bucket("5/day"), "k").await.unwrap_err();
         assert!(matches!(error, StoreError::Credentials { .. }), "{error}");
         assert!(!error.to_string().contains("wrong@"), "{error}");
+        assert!(error.to_string().contains(&at), "{error}");
     }
     let view = View::of(&format!("redis://:right@127.0.0.1:{}", redis.port));
     assert_eq!(view.spend(&view.bucket("5/day"), "k").await, Ok(true));
@@ -79,6 +81,7 @@ async fn credentials_and_leave_are_asked_for_by_name(kind: Kind) {
     let view = View::of(&format!("redis://small:pw@127.0.0.1:{}", redis.port));
     let error = view.spend(&view.bucket("5/day"), "k").await.unwrap_err();
     assert!(matches!(error, StoreError::NotAllowed { .. }), "{error}");
+    assert!(error.to_string().contains(&at), "{error}");
     // What the error says is needed is enough.
     let needed = error.to_string();
     let needed = needed.split('`').nth(1).unwrap();
@@ -91,6 +94,13 @@ async fn credentials_and_leave_are_asked_for_by_name(kind: Kind) {
     assert_eq!(view.spend(&view.bucket("6/day"), "k").await, Ok(true));
     let log = view.budget("log", &Limit::sliding_log("5/day").unwrap());
     assert_eq!(view.spend(&log, "k").await, Ok(true));
+    // Also if the right is taken away later: in a Cluster nobody knows otherwise where.
+    redis.cli(&["-a", "right", "--no-auth-warning", "ACL", "SETUSER", "able", "-evalsha", "-time"]);
+    let error = view.spend(&log, "k").await.unwrap_err();
+    assert!(matches!(error, StoreError::NotAllowed { .. }), "{error}");
+    assert!(error.to_string().contains(&at), "{error}");
+    let error = view.store.ping().await.unwrap_err();
+    assert!(error.to_string().contains(&at), "{error}");
 }
 
 async fn a_replica_is_refused_and_so_is_a_primary_that_becomes_one(kind: Kind) {
