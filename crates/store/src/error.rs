@@ -81,6 +81,19 @@ pub enum StoreError {
         /// What does not.
         reason: String,
     },
+    /// What stands under the key's name was written by an older version, in a form that is not read any
+    /// more. It was left as it is.
+    #[error(
+        "the store's state under `{name}` was written by an older version of Tollgate, and was left as \
+         it is; it goes away by itself within {} after the last node of that version has ended, or \
+         remove it: what was spent is not known then", lasting(*within)
+    )]
+    Older {
+        /// The name in the store.
+        name: String,
+        /// How long it is kept after it was last written.
+        within: Duration,
+    },
     /// The credentials are wrong or missing. Nothing was done.
     #[error(
         "the store at {address} wants other credentials: {reason}; check the user and the password in \
@@ -237,6 +250,7 @@ impl StoreError {
             Self::Garbled { name, reason } => {
                 Self::Garbled { name: hidden(name), reason: reason.clone() }
             }
+            Self::Older { name, within } => Self::Older { name: hidden(name), within: *within },
             other => other.clone(),
         }
     }
@@ -253,8 +267,21 @@ impl StoreError {
             self,
             Self::WrongType { .. }
                 | Self::Garbled { .. }
+                | Self::Older { .. }
                 | Self::Overtaken
                 | Self::Unsupported { .. }
         )
     }
+}
+
+/// A span in a word that people read, rounded up.
+fn lasting(span: Duration) -> String {
+    let seconds = span.as_secs() + u64::from(span.subsec_nanos() > 0);
+    let (unit, word) = match seconds {
+        0..120 => (1, "s"),
+        120..7_200 => (60, "min"),
+        7_200..172_800 => (3_600, "h"),
+        _ => (86_400, "days"),
+    };
+    format!("{} {word}", seconds.div_ceil(unit))
 }

@@ -1,5 +1,8 @@
 //! Whether something else stands where counters should, or the mark of the store's memory.
 
+use std::time::Duration;
+
+use tollgate_rules::Lasting;
 use tollgate_store::{RedisVisit, StoreError};
 
 use super::diagnosis::{Diagnosis, why};
@@ -46,6 +49,11 @@ struct Seen {
     /// Those that are not ours, and the first few of them.
     wrong: usize,
     examples: Vec<String>,
+    /// Those that an older version has written, the first few of them, and in how many milliseconds the
+    /// last of those goes away whose time is known.
+    older: usize,
+    older_examples: Vec<String>,
+    older_end_in: Option<u64>,
     /// The first few marks that are none.
     marks: Vec<String>,
     is_all: bool,
@@ -65,7 +73,7 @@ impl Seen {
         for (name, reply) in names.iter().zip(visit.ask_all(&commands).await?) {
             match reply {
                 Ok(texts) => match &texts[..] {
-                    [kind, begin] => self.note(name, kind, begin),
+                    [kind, begin, left] => self.note(name, kind, begin, left.parse().ok()),
                     other => {
                         let reason = format!("a script said {other:?} of `{name}`");
                         return Err(StoreError::Refused { reason });
@@ -80,7 +88,8 @@ impl Seen {
         Ok(())
     }
 
-    fn note(&mut self, name: &str, kind: &str, begin: &str) {
+    /// `left` is in how many milliseconds it goes away, if that was told.
+    fn note(&mut self, name: &str, kind: &str, begin: &str, left: Option<u64>) {
         // One that has ended meanwhile is of no kind.
         if kind == "none" {
             return;
@@ -96,6 +105,14 @@ impl Seen {
         };
         self.count += 1;
         if is_ours {
+            return;
+        }
+        if kind == OLDER && !is_mark {
+            self.older += 1;
+            self.older_end_in = self.older_end_in.max(left);
+            if self.older_examples.len() < EXAMPLES {
+                self.older_examples.push(format!("`{name}`"));
+            }
             return;
         }
         self.wrong += 1;
@@ -120,6 +137,9 @@ impl Seen {
                  an old version left may go (DEL), which counts as a loss of memory",
             );
         }
+        if *wrong == 0 && self.older > 0 {
+            return self.diagnosis_of_older(of);
+        }
         if *wrong == 0 {
             let message = format!("{count} under names of ours, tg:*, and nothing else ({of})");
             return Diagnosis::ok(CODE, message);
@@ -128,10 +148,33 @@ impl Seen {
             CODE,
             format!(
                 "{wrong} of {count} keys under names of ours, tg:* ({of}), hold something else, and \
-                 their limits cannot be counted: {}",
-                self.examples.join(", ")
+                 their limits cannot be counted: {}{}",
+                self.examples.join(", "),
+                match self.older {
+                    0 => String::new(),
+                    older => format!("; {older} more were written by an older version of Tollgate"),
+                }
             ),
             "find out who writes them; remove them (DEL), or give the limits another database",
+        )
+    }
+
+    fn diagnosis_of_older(&self, of: &str) -> Diagnosis {
+        let Self { count, older, .. } = self;
+        let ends = self.older_end_in.map_or_else(String::new, |left| {
+            format!(", the last of them in {}", Lasting(Duration::from_millis(left)))
+        });
+        Diagnosis::warning(
+            CODE,
+            format!(
+                "{older} of {count} keys under names of ours, tg:* ({of}), were written by an older \
+                 version of Tollgate, and their limits cannot be counted until they are gone: {}",
+                self.older_examples.join(", ")
+            ),
+            format!(
+                "end all nodes of that version: they go away by themselves then{ends}; or remove \
+                 them (DEL), and what was spent is forgotten"
+            ),
         )
     }
 }
@@ -175,10 +218,15 @@ if kind == 'string' then
     begin = redis.call('GETRANGE', KEYS[1], 0, 254)
 elseif kind == 'hash' then
     begin = redis.call('HGET', KEYS[1], 'v')
+    if begin == '1' and redis.call('HEXISTS', KEYS[1], 'escrow') == 1 then kind = 'older' end
 elseif kind == 'list' then
     begin = redis.call('LINDEX', KEYS[1], 0)
 end
-return { kind, string.sub(begin or '', 1, 255) }";
+local left = kind == 'older' and redis.pcall('PTTL', KEYS[1])
+return { kind, string.sub(begin or '', 1, 255), tostring(type(left) == 'number' and left or '') }";
+
+/// What the script calls a hash with books of a former version. How long it is kept not everybody may ask.
+const OLDER: &str = "older";
 
 /// So many keys are named.
 const EXAMPLES: usize = 3;
@@ -191,7 +239,7 @@ mod tests {
     #[test]
     fn what_the_scripts_write_is_ours() {
         let mut seen = Seen { is_all: true, ..Seen::default() };
-        seen.note("tg:{a}:r:0", "none", "");
+        seen.note("tg:{a}:r:0", "none", "", None);
         assert_eq!(seen.count, 0, "it has ended");
         for (name, kind, begin) in [
             ("tg:{a}:r:1", "string", "bucket 1700000000000000 \0\0\u{fffd}\0\0 \0\0\0\0"),
@@ -212,7 +260,7 @@ mod tests {
                 "process 5f3a epoch 17 lost 16 kept 15 moved 2 beat 18 until 15",
             ),
         ] {
-            seen.note(name, kind, begin);
+            seen.note(name, kind, begin, None);
             assert_eq!((seen.diagnosis().grade, seen.wrong), (Grade::Ok, 0), "{name}: {begin}");
         }
     }
@@ -231,15 +279,31 @@ mod tests {
             ("zset", "1"),
         ];
         let mut seen = Seen { is_all: true, ..Seen::default() };
-        seen.note("tg:{a}:r:1", "hash", "2");
+        seen.note("tg:{a}:r:1", "hash", "2", None);
         for (at, (kind, begin)) in others.into_iter().enumerate() {
-            seen.note("tg:{a}:r:2", kind, begin);
+            seen.note("tg:{a}:r:2", kind, begin, None);
             assert_eq!(seen.wrong, at + 1, "{kind}: {begin}");
         }
         let found = seen.diagnosis();
         assert_eq!(found.grade, Grade::Warning);
         assert!(found.message.contains("9 of 10"), "{found:?}");
         assert_eq!(found.message.matches("is a string").count(), EXAMPLES);
+    }
+
+    #[test]
+    fn what_an_older_version_wrote_is_told_apart_and_when_it_goes() {
+        let mut seen = Seen { is_all: true, ..Seen::default() };
+        seen.note("tg:{a}:r:1", "hash", "2", None);
+        seen.note("tg:{a}:r:2", OLDER, "1", Some(7_200_000));
+        seen.note("tg:{a}:r:3", OLDER, "1", None);
+        let found = seen.diagnosis();
+        assert_eq!(found.grade, Grade::Warning);
+        assert!(found.message.starts_with("2 of 3 keys") && found.message.contains("`tg:{a}:r:3`"));
+        assert!(found.remedy.contains("the last of them in 2 h"), "{found:?}");
+        seen.note("tg:{a}:r:4", "hash", "", None);
+        let found = seen.diagnosis();
+        assert!(found.message.starts_with("1 of 4 keys"), "{found:?}");
+        assert!(found.message.contains("2 more were written by an older version"), "{found:?}");
     }
 
     #[test]
@@ -259,7 +323,7 @@ mod tests {
             ),
         ] {
             let mut seen = Seen::default();
-            seen.note(name, kind, begin);
+            seen.note(name, kind, begin, None);
             let found = seen.diagnosis();
             assert_eq!(found.grade, Grade::Problem, "{name}: {begin}");
             assert!(found.message.starts_with(&format!("`{name}` is a {kind}, and not")));

@@ -240,6 +240,18 @@ fn what_is_not_ours_is_warned_of_under_our_names_alone() {
     redis.cli(&["SET", "tg:other", "1"]);
     doctor(&redis.url()).ends(0).prints(&["4 under names of ours, tg:*, and nothing else (all)"]);
 
+    // As an older version did.
+    let old = "tg:{dave}:api:5f3a9c01";
+    redis.cli(&["HSET", old, "v", "1", "epoch", "17", "escrow", "5", "leases", "1"]);
+    redis.cli(&["PEXPIRE", old, "86400000"]);
+    doctor(&redis.url()).ends(0).prints(&[
+        "warning  keys",
+        "1 of 5 keys under names of ours, tg:* (all), were written by an older version of Tollgate",
+        "`tg:{dave}:api:5f3a9c01`",
+        "they go away by themselves then, the last of them in 1 d",
+    ]);
+    redis.cli(&["DEL", old]);
+
     redis.cli(&["SET", "tg:{alice}:api:5f3a9c02", "1"]);
     redis.cli(&["HSET", "tg:{bob}:api:5f3a9c02", "a", "1"]);
     redis.cli(&["RPUSH", "tg:{carol}:api:5f3a9c02", "1"]);

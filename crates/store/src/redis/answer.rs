@@ -146,6 +146,7 @@ pub(super) fn read(line: Line<'_>, answers: &Answers<'_>, ask: &Ask, name: &str)
     Answer::Said(match word {
         "1" => Err(StoreError::Overtaken),
         "2" if rest == NOT_NUMBERS => Err(garbled(rest)),
+        "2" if rest == OLDER => Err(StoreError::Older { name: name.into(), within: kept(ask) }),
         "2" => Err(StoreError::WrongType { name: name.into() }),
         "3" => return Answer::OtherWindow,
         "4" => Ok(Reply::Forgotten(rest == "1")),
@@ -158,6 +159,12 @@ pub(super) fn read(line: Line<'_>, answers: &Answers<'_>, ask: &Ask, name: &str)
             grant.map(Reply::Grant).ok_or_else(|| garbled(text))
         }
     })
+}
+
+/// How long a key is kept after it was last written, which is as long as former versions kept it.
+fn kept(ask: &Ask) -> Duration {
+    let form = ask.budget().form().ok().flatten();
+    form.map_or(Duration::ZERO, |form| form.kept(ask.budget()))
 }
 
 /// So many whole numbers, separated by spaces.
@@ -318,3 +325,4 @@ pub(super) fn text(value: &Value) -> String {
 
 /// What scripts say of something that looks like ours.
 const NOT_NUMBERS: &str = "no number";
+const OLDER: &str = "an older version";

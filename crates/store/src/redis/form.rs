@@ -142,6 +142,11 @@ impl Form {
         }
     }
 
+    /// How long a key of this budget is kept after it was last written.
+    pub(super) fn kept(&self, budget: &Budget) -> Duration {
+        kept_for(budget, self.plan)
+    }
+
     /// Whether a question is one of those that can be answered quickly, as nearly all can.
     pub(super) fn is_plain(&self, ask: &Ask) -> bool {
         let exchange = ask.exchange();

@@ -62,6 +62,50 @@ async fn what_is_not_ours_is_reported_and_left_alone() {
     }
 }
 
+/// Books as they were before promises were made in lanes.
+#[tokio::test]
+async fn books_of_an_older_version_are_told_apart_and_left_alone() {
+    let redis = Redis::start(&[]);
+    let view = View::of(&redis.url());
+    let most = NonZeroU32::new(50).unwrap();
+    let permits =
+        Budget::of_permits("api", most, Duration::from_millis(5), SystemClock::new().wall());
+    // A log is a list, as it was.
+    let budgets = limits().into_iter().take(3).map(|limit| view.budget("api", &limit));
+    for budget in budgets.chain([Arc::new(permits)]) {
+        let node = Node { number: 1, incarnation: 1 };
+        let numbered = Exchange { want: 5, ..Exchange::strict(node, 1) };
+        view.ask(&budget, "alice", numbered).await.unwrap();
+        let name = name(&redis);
+        redis.cli(&["HSET", &name, "v", "1"]);
+        redis.cli(&["HDEL", &name, "lanes"]);
+        // Fields stand in any order.
+        let fields = || {
+            let mut fields: Vec<_> =
+                redis.cli(&["HGETALL", &name]).lines().map(str::to_owned).collect();
+            fields.sort();
+            fields
+        };
+        let before = fields();
+        for exchange in [Exchange::once(1), Exchange::once(0), numbered] {
+            let error = view.ask(&budget, "alice", exchange).await.unwrap_err();
+            let StoreError::Older { name: older, within } = &error else { panic!("{error:?}") };
+            assert_eq!(*older, name);
+            assert!(error.is_about_key() && !error.without_keys().to_string().contains("alice"));
+            // It was written just now, with so much time.
+            let left: u64 = redis.cli(&["PTTL", &name]).parse().unwrap();
+            assert!(*within >= Duration::from_millis(left), "{budget}: {within:?}, {left} ms");
+        }
+        assert_eq!(fields(), before, "{budget}");
+        // What only says that it is one is none.
+        redis.cli(&["DEL", &name]);
+        redis.cli(&["HSET", &name, "v", "1", "escrow", "many"]);
+        let error = view.ask(&budget, "alice", numbered).await.unwrap_err();
+        assert_eq!(error, StoreError::WrongType { name: name.clone() });
+        redis.cli(&["DEL", &name]);
+    }
+}
+
 #[tokio::test]
 async fn a_mark_that_is_not_ours_is_reported_and_left_alone() {
     let redis = Redis::start(&[]);

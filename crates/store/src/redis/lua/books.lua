@@ -75,6 +75,9 @@ local function of_digits(text, count)
     return words, table.remove(words)
 end
 
+-- What the books of a former version are called. They have the same numbers in common.
+local OLDER = 'an older version'
+
 -- The account under a key, or why there is none.
 local COMMON = { 'v', 'epoch', 'at', 'escrow', 'hungry', 'leases', 'due' }
 local function load(key, budget)
@@ -88,7 +91,10 @@ local function load(key, budget)
     local is_known = found[1] == VERSION
     local account = { key = key, changed = {}, is_changed = false, is_known = is_known,
         line = line }
-    if found[1] and not is_known then return nil, 'another version' end
+    if found[1] and not is_known then
+        local is_older = found[1] == '1' and is_number_list({ unpack(found, 2, #COMMON) }, 1)
+        return nil, is_older and OLDER or 'another version'
+    end
     if not is_known and call('EXISTS', key) == 1 then return nil, 'another hash' end
     local lanes = budget.left_ahead and not line and table.remove(found, #names)
     if is_known and not is_number_list(found, 2) then return nil, NO_NUMBER end
