@@ -177,7 +177,9 @@ pub enum StoreError {
         /// What they said.
         reason: String,
     },
-    /// The store's clock is far from ours. Nothing was done.
+    /// The store's clock is far from ours, so that its answer cannot be told in our time. Redis may have
+    /// done what it was asked by then, by its own clock: what is spent stays spent, and is no more than was
+    /// asked for. A store in memory has done nothing.
     #[error("the store's clock is wrong by years; set the clocks of both machines")]
     Clock,
     /// A later exchange of the same node came before: this one needs no answer, and was not counted.

@@ -197,6 +197,12 @@ async fn a_server_whose_clock_is_wrong_by_years_says_so() {
         }
     }
     assert_eq!(view.spend(&view.bucket("5/day"), "k").await, Ok(true), "others go on");
+    // A script that has run has run: what it spent by its own clock stays spent.
+    let made = Wall::from_unix_seconds((now + 2 * year).as_secs());
+    let bucket = Limit::token_bucket("50/day").unwrap();
+    let ahead = Arc::new(Budget::new("spent", &bucket, trip, made));
+    assert_eq!(view.ask(&ahead, "k", Exchange::once(20)).await.unwrap_err(), StoreError::Clock);
+    assert_eq!(view.left(&view.budget("spent", &bucket), "k").await, Ok(30));
 }
 
 with_either_kind!(
