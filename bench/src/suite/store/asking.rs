@@ -2,6 +2,7 @@
 
 use std::num::NonZero;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
@@ -26,32 +27,44 @@ pub(super) struct Callers {
     pub(super) lasting: Duration,
 }
 
+/// What came of asking.
+#[derive(Debug)]
+pub(super) struct Answers {
+    /// What each took, in microseconds.
+    pub(super) took: Vec<f64>,
+    /// Thousands of them in a second.
+    pub(super) rate: f64,
+}
+
 impl Callers {
-    /// Thousands of answers in a second, if everybody asks again as soon as there is an answer.
-    pub(super) async fn rate(self, asking: &impl Asking) -> Result<f64, BenchError> {
+    /// Everybody asks again as soon as there is an answer, so all have a question under way all the time.
+    pub(super) async fn busy(self, asking: &impl Asking) -> Result<Answers, BenchError> {
         let begin = Stopwatch::start();
         let mut tasks = JoinSet::new();
         for caller in 0..self.count {
             let asking = asking.clone();
             tasks.spawn(async move {
-                let mut answers = 0;
-                while begin.elapsed() < self.lasting {
-                    let number = keys::mix(caller << 32 | answers) % self.keys;
+                let (mut took, mut asked) = (Vec::new(), begin.elapsed());
+                while asked < self.lasting {
+                    let number = keys::mix(caller << 32 | took.len() as u64) % self.keys;
                     refuse_denial(asking.ask(number).await?)?;
-                    answers += 1;
+                    // The next question is asked when this one is answered: one look at the clock for both.
+                    let answered = begin.elapsed();
+                    took.push((answered - asked).as_secs_f64() * 1e6);
+                    asked = answered;
                 }
-                Ok::<_, BenchError>(answers)
+                Ok(took)
             });
         }
-        let mut all = 0;
-        while let Some(answers) = tasks.join_next().await {
-            all += answers.map_err(|error| BenchError::Child(error.to_string()))??;
-        }
-        Ok(all as f64 / begin.elapsed().as_secs_f64() / 1e3)
+        let took = join(tasks).await?;
+        let rate = took.len() as f64 / begin.elapsed().as_secs_f64() / 1e3;
+        Ok(Answers { took, rate })
     }
 
-    /// What answers take, in microseconds, sorted, if so many questions a second come evenly,
-    /// whatever the answers take.
+    /// So many questions a second come evenly, whatever the answers take.
+    ///
+    /// Time begins when a question is due, also if all callers are busy then, or whoever looks at the
+    /// clock is late: what waits before it is asked is not left out.
     ///
     /// Timers are too coarse for that, so somebody looks at the clock all the time, in a task between
     /// all others. It keeps the runtime awake, for whomever is asked.
@@ -59,41 +72,83 @@ impl Callers {
         self,
         asking: &impl Asking,
         per_second: f64,
-    ) -> Result<Vec<f64>, BenchError> {
-        let questions = Arc::new(Semaphore::new(0));
+    ) -> Result<Answers, BenchError> {
+        let questions = Arc::new(Questions::new(self.lasting, per_second));
         let mut tasks = JoinSet::new();
-        for caller in 0..self.count {
+        for _ in 0..self.count {
             let (asking, questions) = (asking.clone(), Arc::clone(&questions));
             tasks.spawn(async move {
                 let mut took = Vec::new();
-                while let Ok(question) = questions.acquire().await {
-                    question.forget();
-                    let asked = Stopwatch::start();
-                    let number = keys::mix(caller << 32 | took.len() as u64) % self.keys;
-                    refuse_denial(asking.ask(number).await?)?;
-                    took.push(asked.elapsed().as_secs_f64() * 1e6);
+                while let Some((question, due)) = questions.next().await {
+                    refuse_denial(asking.ask(keys::mix(question) % self.keys).await?)?;
+                    let waited = questions.begin.elapsed().saturating_sub(due);
+                    took.push(waited.as_secs_f64() * 1e6);
                 }
-                Ok::<_, BenchError>(took)
+                Ok(took)
             });
         }
+        let pacer = Arc::clone(&questions);
         tasks.spawn(async move {
-            let (begin, mut asked) = (Stopwatch::start(), 0);
-            while begin.elapsed() < self.lasting {
-                let due = (begin.elapsed().as_secs_f64() * per_second) as usize;
-                questions.add_permits(due - asked);
-                asked = due;
-                yield_now().await;
-            }
-            questions.close();
+            pacer.let_out(self.count).await;
             Ok(Vec::new())
         });
-        let mut all = Vec::new();
-        while let Some(took) = tasks.join_next().await {
-            all.extend(took.map_err(|error| BenchError::Child(error.to_string()))??);
-        }
-        all.sort_by(f64::total_cmp);
-        Ok(all)
+        let took = join(tasks).await?;
+        let rate = took.len() as f64 / questions.begin.elapsed().as_secs_f64() / 1e3;
+        Ok(Answers { took, rate })
     }
+}
+
+/// Questions that become due one after the other, each for the first caller who is free.
+struct Questions {
+    begin: Stopwatch,
+    per_second: f64,
+    count: u64,
+    due: Semaphore,
+    taken: AtomicU64,
+}
+
+impl Questions {
+    fn new(lasting: Duration, per_second: f64) -> Self {
+        Self {
+            begin: Stopwatch::start(),
+            per_second,
+            count: (lasting.as_secs_f64() * per_second) as u64,
+            due: Semaphore::new(0),
+            taken: AtomicU64::new(0),
+        }
+    }
+
+    /// Waits for a question: its number and when it was due. None if all have been asked.
+    async fn next(&self) -> Option<(u64, Duration)> {
+        self.due.acquire().await.ok()?.forget();
+        // Numbers only have to differ: nothing else depends on who took which.
+        let question = self.taken.fetch_add(1, Ordering::Relaxed);
+        let due = Duration::from_secs_f64((question + 1) as f64 / self.per_second);
+        (question < self.count).then_some((question, due))
+    }
+
+    /// Lets out what is due, until all is, and then sends so many callers home. What is due and not asked
+    /// yet is asked before that.
+    async fn let_out(&self, callers: u64) {
+        let mut out = 0;
+        while out < self.count {
+            let due = (self.begin.elapsed().as_secs_f64() * self.per_second) as u64;
+            let due = due.min(self.count);
+            self.due.add_permits((due - out) as usize);
+            out = due;
+            yield_now().await;
+        }
+        self.due.add_permits(callers as usize);
+    }
+}
+
+/// What all of them have measured.
+async fn join(mut tasks: JoinSet<Result<Vec<f64>, BenchError>>) -> Result<Vec<f64>, BenchError> {
+    let mut all = Vec::new();
+    while let Some(took) = tasks.join_next().await {
+        all.extend(took.map_err(|error| BenchError::Child(error.to_string()))??);
+    }
+    Ok(all)
 }
 
 /// The same share of denials on both sides: none.

@@ -12,6 +12,7 @@
 mod asking;
 mod by_hand;
 mod hot;
+mod latency;
 mod real;
 mod renewal;
 mod server;
@@ -25,6 +26,7 @@ use crate::error::BenchError;
 pub(crate) fn run(session: &mut Session) -> Result<(), BenchError> {
     hot::run(session)?;
     strict::run(session)?;
+    latency::run(session)?;
     renewal::run(session)?;
     let real = real::run(session)?;
     simulated::run(session, real)

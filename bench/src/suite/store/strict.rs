@@ -9,8 +9,8 @@ use tollgate_core::{Limit, LimitError};
 use tollgate_local::{Clock as _, SystemClock};
 use tollgate_store::{Ask, Budget, RedisConfig, RedisStore, Store as _, StoreError};
 
-use super::asking::{Asking, Callers, key, percentile, runtime};
-use super::by_hand::{ByHand, Ping};
+use super::asking::{Asking, Callers, key, runtime};
+use super::by_hand::ByHand;
 use super::server;
 use crate::error::BenchError;
 use crate::measure::median;
@@ -19,21 +19,6 @@ use crate::suite::Session;
 use crate::suite::doors::process::{Server, cpu_of};
 
 pub(super) fn run(session: &mut Session) -> Result<(), BenchError> {
-    speed(session)?;
-    latency(session)
-}
-
-fn callers(session: &Session) -> Callers {
-    let millis = if session.scale.is_quick() { 100 } else { 250 };
-    Callers { count: CALLERS, keys: KEYS, lasting: Duration::from_millis(millis) }
-}
-
-/// Many short ones: what else the machine does for a moment falls into few of them.
-fn rounds(session: &Session) -> usize {
-    if session.scale.is_quick() { 9 } else { 55 }
-}
-
-fn speed(session: &mut Session) -> Result<(), BenchError> {
     let name = format!("strict, {} keys, {CALLERS} callers", count_of(KEYS as usize));
     if !session.wants(&name) {
         return Ok(());
@@ -44,8 +29,8 @@ fn speed(session: &mut Session) -> Result<(), BenchError> {
     runtime.block_on(async {
         let (strict, by_hand) = (Strict::open(&url)?, ByHand::open(&url).await?);
         // Keys are known before it counts.
-        callers.rate(&strict).await?;
-        callers.rate(&by_hand).await?;
+        callers.busy(&strict).await?;
+        callers.busy(&by_hand).await?;
         for round in 1..=rounds(session) {
             session.progress.say(&format!("{name}: round {round}"));
             ours.add(callers, &strict, &redis).await?;
@@ -58,6 +43,16 @@ fn speed(session: &mut Session) -> Result<(), BenchError> {
     let row = Row::against(name, Unit::ThousandsPerSecond, median(ours.rates), peer);
     session.add(row.promising(Reach::Times(2.0)).noting(note));
     Ok(())
+}
+
+pub(super) fn callers(session: &Session) -> Callers {
+    let millis = if session.scale.is_quick() { 100 } else { 250 };
+    Callers { count: CALLERS, keys: KEYS, lasting: Duration::from_millis(millis) }
+}
+
+/// Many short ones: what else the machine does for a moment falls into few of them.
+pub(super) fn rounds(session: &Session) -> usize {
+    if session.scale.is_quick() { 9 } else { 55 }
 }
 
 /// The rates of all rounds, and what they took of the processors, in seconds.
@@ -77,7 +72,7 @@ impl Sums {
         redis: &Server,
     ) -> Result<(), BenchError> {
         let (before, here) = (redis.cpu()?, cpu_of("self")?);
-        let rate = callers.rate(asking).await?;
+        let rate = callers.busy(asking).await?.rate;
         self.redis += redis.cpu()? - before;
         self.here += cpu_of("self")? - here;
         self.decisions += rate * 1e3 * callers.lasting.as_secs_f64();
@@ -91,42 +86,6 @@ impl fmt::Display for Sums {
         let each = |seconds: f64| seconds * 1e6 / self.decisions;
         write!(f, "{:.2} us in Redis and {:.2} us here", each(self.redis), each(self.here))
     }
-}
-
-fn latency(session: &mut Session) -> Result<(), BenchError> {
-    let name = format!("strict, {CALLERS} callers, {} a second, 99 % of answers", PACE as u64);
-    if !session.wants(&name) {
-        return Ok(());
-    }
-    let (redis, runtime, callers) = (server::start()?, runtime()?, callers(session));
-    let url = server::url(&redis);
-    let mut took = [const { Vec::new() }; 3];
-    runtime.block_on(async {
-        let (ours, ping) = (Strict::open(&url)?, Ping::open(&url).await?);
-        let by_hand = ByHand::open(&url).await?;
-        // Keys are known before it counts.
-        callers.rate(&ours).await?;
-        callers.rate(&by_hand).await?;
-        for round in 1..=rounds(session) {
-            session.progress.say(&format!("{name}: round {round}"));
-            took[0].extend(callers.paced(&ours, PACE).await?);
-            took[1].extend(callers.paced(&ping, PACE).await?);
-            took[2].extend(callers.paced(&by_hand, PACE).await?);
-        }
-        Ok::<_, BenchError>(())
-    })?;
-    // Of all answers together, so that no moment in which they are late is left out.
-    let [[half, ours], [ping_half, ping], [by_hand_half, by_hand]] = took.map(|mut took| {
-        took.sort_by(f64::total_cmp);
-        [0.5, 0.99].map(|share| percentile(&took, share))
-    });
-    let row = Row::against(name, Unit::Microseconds, ours, ("PING", ping));
-    let note = format!(
-        "half of the answers take {half:.0} us, to PING {ping_half:.0} us; to an EVALSHA for each \
-         {by_hand_half:.0} us, and 99 % {by_hand:.0} us"
-    );
-    session.add(row.promising(Reach::Within(2.0)).noting(note));
-    Ok(())
 }
 
 /// Asks our store about every request.
@@ -168,9 +127,6 @@ pub(super) fn limit() -> Result<Limit, BenchError> {
     })
 }
 
-const CALLERS: u64 = 64;
+pub(super) const CALLERS: u64 = 64;
 
 const KEYS: u64 = 10_000;
-
-/// Questions a second where it is looked at how long they take: well below what each can do.
-const PACE: f64 = 16_000.0;
