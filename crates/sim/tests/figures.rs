@@ -46,4 +46,6 @@ fn counters_that_are_compared_now_and_then_pass_more_than_may() {
     let course = accuracy(&fleet, Sharing::CounterSync).unwrap();
     assert!(course.over_percent > 50.0, "{}", course.over_percent);
     assert!(course.under_percent < 1.0, "what was too much is paid back");
+    let alone = accuracy(&Accuracy::of(1, Load::Bursts), Sharing::CounterSync).unwrap();
+    assert_eq!((alone.over_percent, alone.under_percent), (0.0, 0.0), "one node has nobody to ask");
 }

@@ -89,6 +89,18 @@ impl Accuracy {
         100.0 * self.nodes as f64 / self.per_second.max(1) as f64 / 2.0
     }
 
+    /// What passed, and what would have, every tenth of a second.
+    fn points(
+        &self,
+        mut until: impl FnMut(u64) -> Result<(u64, u64), Broken>,
+    ) -> Result<Vec<(f64, u64, u64)>, Broken> {
+        let at = |tenth: u64| {
+            let (passed, ideal) = until(Plan::START + tenth * SECOND / 10)?;
+            Ok((tenth as f64 / 10.0, passed, ideal))
+        };
+        (1..=self.seconds * 10).map(at).collect()
+    }
+
     fn plan(&self) -> Result<Plan, Broken> {
         let subject = Subject::bucket(&self.quota).map_err(|error| Broken(error.to_string()))?;
         let busy = if self.load == Load::Turns { self.nodes.div_ceil(2) } else { self.nodes };
@@ -120,20 +132,20 @@ impl Accuracy {
 /// If the quota is none, or nodes that borrow pass more than may.
 pub fn accuracy(fleet: &Accuracy, sharing: Sharing) -> Result<Course, Broken> {
     let plan = fleet.plan()?;
-    let mut lent = Fleet::new(plan.clone())?;
-    let none = || Broken(format!("{} is no bucket", fleet.quota));
-    let mut synced = CounterSync::new(plan, CounterSync::USUAL).ok_or_else(none)?;
-    let mut points = Vec::new();
-    for tenth in 1..=fleet.seconds * 10 {
-        let end = Plan::START + tenth * SECOND / 10;
-        // Both are asked for the same load, and so the same may pass.
-        lent.run_until(end)?;
-        let passed = match sharing {
-            Sharing::Lending => lent.outcome().passed,
-            Sharing::CounterSync => synced.run_until(end),
-        };
-        points.push((tenth as f64 / 10.0, passed, lent.outcome().ideal));
-    }
+    let points = match sharing {
+        Sharing::Lending => {
+            let mut lent = Fleet::new(plan)?;
+            fleet.points(|end| {
+                lent.run_until(end)?;
+                Ok((lent.outcome().passed, lent.outcome().ideal))
+            })
+        }
+        Sharing::CounterSync => {
+            let none = || Broken(format!("{} is no bucket", fleet.quota));
+            let mut synced = CounterSync::new(plan, CounterSync::USUAL).ok_or_else(none)?;
+            fleet.points(|end| Ok((synced.run_until(end), synced.ideal())))
+        }
+    }?;
     let percent = |part: u64, of: u64| 100.0 * part as f64 / of.max(1) as f64;
     let over =
         |(_, passed, ideal): &(f64, u64, u64)| percent(passed.saturating_sub(*ideal), *ideal);

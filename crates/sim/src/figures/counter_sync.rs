@@ -3,37 +3,26 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::counting::Counting;
 use crate::chance::Chance;
+use crate::ideal::Ideal;
 use crate::plan::{Plan, SECOND};
 
-/// Nodes that decide by what they last heard of a bucket, and what they have spent themselves since;
-/// each tells the store what it has spent every so often, and hears what is left then.
-///
-/// What all spend at the same time is found out afterwards, and paid back: the bucket goes below
-/// nothing, and nobody passes until it is above again. So over a long time no more passes than may,
-/// and in a short time up to as many bursts as there are nodes.
+/// Nodes that [count](Counting) for themselves, and compare every so often, each at a moment of its own.
+/// That takes no time.
 #[derive(Clone, Debug)]
 pub struct CounterSync {
     plan: Plan,
     every: u64,
     chance: Chance,
-    /// In tokens: what the bucket holds, how much of it comes in a nanosecond, and when it was so.
-    level: f64,
-    burst: f64,
-    per_nano: f64,
-    at: u64,
-    nodes: Vec<View>,
+    nodes: Vec<Counting>,
+    /// What all have told that they have spent.
+    sum: u64,
     events: BinaryHeap<Reverse<(u64, u64, usize, Kind)>>,
     order: u64,
     admitted: u64,
-}
-
-/// What one node believes.
-#[derive(Clone, Copy, Debug)]
-struct View {
-    level: f64,
-    at: u64,
-    spent: u64,
+    ideal: Ideal,
+    ideally: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,7 +53,7 @@ impl CounterSync {
         let burst = plan.subject.capacity() as f64;
         let mut chance = Chance(plan.seed);
         let start = Plan::START;
-        let view = View { level: burst, at: start, spent: 0 };
+        let node = Counting::new(burst, count as f64 * SECOND as f64 / period as f64, start);
         let mut events = BinaryHeap::new();
         for place in 0..plan.nodes as usize {
             let first = start + plan.pace.pause(&mut chance);
@@ -75,14 +64,13 @@ impl CounterSync {
         Some(Self {
             every: every.max(1),
             chance,
-            level: burst,
-            burst,
-            per_nano: count as f64 / period as f64,
-            at: start,
-            nodes: vec![view; plan.nodes as usize],
+            nodes: vec![node; plan.nodes as usize],
+            sum: 0,
             order: 2 * plan.nodes,
             events,
             admitted: 0,
+            ideal: Ideal::of(&plan.subject),
+            ideally: 0,
             plan,
         })
     }
@@ -118,26 +106,30 @@ impl CounterSync {
         self.admitted
     }
 
+    /// How many would have passed until then if one limiter had seen every request at once.
+    ///
+    /// ```
+    /// use tollgate_sim::{MILLI, Plan, SECOND, Subject, figures::CounterSync};
+    /// let plan = Plan::calm(7, Subject::bucket("1k/s")?, 5, MILLI / 2);
+    /// let mut nodes = CounterSync::new(plan, 100 * MILLI).expect("it is a bucket");
+    /// assert!(nodes.run_until(Plan::START + SECOND) > nodes.ideal());
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub const fn ideal(&self) -> u64 {
+        self.ideally
+    }
+
     fn request(&mut self, place: usize, time: u64) {
         if self.plan.is_quiet(place, time) {
             return;
         }
-        let (burst, per_nano) = (self.burst, self.per_nano);
-        let view = &mut self.nodes[place];
-        view.level = (view.level + (time - view.at) as f64 * per_nano).min(burst);
-        view.at = time;
-        if view.level >= 1.0 {
-            view.level -= 1.0;
-            view.spent += 1;
-            self.admitted += 1;
-        }
+        self.ideally += self.ideal.admits(time, 1);
+        self.admitted += u64::from(self.nodes[place].admits(time));
     }
 
     fn sync(&mut self, place: usize, time: u64) {
-        self.level = (self.level + (time - self.at) as f64 * self.per_nano).min(self.burst);
-        self.at = time;
-        let view = &mut self.nodes[place];
-        self.level -= std::mem::take(&mut view.spent) as f64;
-        (view.level, view.at) = (self.level, time);
+        let node = &mut self.nodes[place];
+        self.sum += node.tells();
+        node.hears(self.sum, time);
     }
 }
