@@ -3,16 +3,28 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
-use tollgate_sim::figures::{Accuracy, Crowd, Hot, Load, Sharing, accuracy, crowd, hot};
+use tollgate_sim::figures::{Accuracy, Crowd, Hot, Limits, Load, Sharing, accuracy, crowd, hot};
 
 #[test]
 fn nine_of_ten_requests_of_a_crowd_need_no_question() {
-    for quota in ["100/min", "1k/min"] {
-        let figures = crowd(&Crowd { quota: quota.into(), sample: 2, ..Crowd::default() }).unwrap();
-        assert!((450e3..550e3).contains(&figures.requests), "{quota}: {figures:?}");
-        assert!(figures.local >= 0.9, "{quota}: {figures:?}");
-        assert!(figures.fast_local >= 0.99, "{quota}: {figures:?}");
+    let same = |quota: &str| Limits::Same(quota.into());
+    for limits in [same("100/min"), same("1k/min"), Limits::Tiers] {
+        let figures = crowd(&Crowd { limits, sample: 4, ..Crowd::default() }).unwrap();
+        assert!((450e3..550e3).contains(&figures.all.requests()), "{figures:?}");
+        assert!(figures.all.waited() <= 0.1, "{figures:?}");
+        assert!(figures.fast.waited() <= 0.01, "{figures:?}");
     }
+}
+
+#[test]
+fn those_that_pass_need_few_questions_as_well() {
+    let figures = crowd(&Crowd { sample: 4, ..Crowd::default() }).unwrap();
+    assert!(figures.all.allowed > 4.0 * figures.all.denied, "most pass: {figures:?}");
+    assert!(figures.fast.allowed > 4.0 * figures.fast.denied, "most pass: {figures:?}");
+    assert!(figures.fast.denied > 0.0, "some do not: {figures:?}");
+    assert!(figures.all.waited_of_allowed() <= 0.1, "{figures:?}");
+    assert!(figures.fast.waited_of_allowed() <= 0.01, "{figures:?}");
+    assert!(figures.worst_fast.waited() <= 0.01, "{figures:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What whole fleets do, in virtual time.
 
-use tollgate_sim::figures::{Accuracy, Crowd, Hot, Load, Sharing, accuracy, crowd, hot};
+use tollgate_sim::figures::{Accuracy, Crowd, Decisions, Hot, Load, Sharing, accuracy, crowd, hot};
 
 use crate::error::BenchError;
 use crate::report::{Across, Growth, Line, Panel, Reach, Row, Unit, count_of};
@@ -58,21 +58,53 @@ fn round_trips(session: &mut Session) -> Result<(), BenchError> {
     let (keys, nodes) = (count_of(fleet.keys as usize), fleet.nodes);
     let all = format!("simulated, Zipf over {keys} keys, {nodes} nodes, asked of the store");
     let fast = format!("{all}, keys above 10/s");
-    if !session.wants_any([&all, &fast]) {
+    let [all_allowed, fast_allowed] =
+        [&all, &fast].map(|name| format!("{name}, of what is allowed"));
+    if !session.wants_any([&all, &all_allowed, &fast, &fast_allowed]) {
         return Ok(());
     }
     session.progress.say(&all);
     let figures = crowd(&fleet)?;
+    let slower = crowd(&Crowd { per_second: fleet.per_second / 10, ..fleet })?;
+    let of_all = figures.all;
     let note = format!(
-        "{} each, {:.0} requests a second, {:.0} exchanges a second",
-        fleet.quota, figures.requests, figures.exchanges
+        "limits from 100/min on, {:.0} requests a second, {:.0} exchanges a second; {}; at a tenth of \
+         the requests {:.1} %, and {:.3} % for keys above 10/s",
+        of_all.requests(),
+        figures.exchanges,
+        shares(&of_all),
+        100.0 * slower.all.waited(),
+        100.0 * slower.fast.waited()
     );
-    let row = Row::alone(all, Unit::Percent, 100.0 * (1.0 - figures.local));
-    session.add(row.promising(Reach::AtMost(10.0, Unit::Percent)).noting(note));
-    let note = format!("{:.0} % of all requests are for these", 100.0 * figures.fast);
-    let row = Row::alone(fast, Unit::Percent, 100.0 * (1.0 - figures.fast_local));
-    session.add(row.promising(Reach::AtMost(1.0, Unit::Percent)).noting(note));
+    add_waited(session, all, of_all.waited(), 10.0, Some(note));
+    add_waited(session, all_allowed, of_all.waited_of_allowed(), 10.0, None);
+    let note = format!(
+        "{:.0} % of all requests are for these; {}; the key that asks most often {:.2} %",
+        100.0 * figures.fast.requests() / of_all.requests(),
+        shares(&figures.fast),
+        100.0 * figures.worst_fast.waited()
+    );
+    add_waited(session, fast, figures.fast.waited(), 1.0, Some(note));
+    add_waited(session, fast_allowed, figures.fast.waited_of_allowed(), 1.0, None);
     Ok(())
+}
+
+/// How many are allowed and denied, and how many of these were asked of the store.
+fn shares(decisions: &Decisions) -> String {
+    let allowed = 100.0 * decisions.allowed / decisions.requests();
+    let [of_allowed, of_denied] =
+        [decisions.waited_of_allowed(), decisions.waited_of_denied()].map(|part| 100.0 * part);
+    format!(
+        "{allowed:.1} % are allowed, of which {of_allowed:.3} % were asked, and {:.1} % denied, of which \
+         {of_denied:.3} % were",
+        100.0 - allowed
+    )
+}
+
+fn add_waited(session: &mut Session, name: String, part: f64, most: f64, note: Option<String>) {
+    let row = Row::alone(name, Unit::Percent, 100.0 * part);
+    let row = row.promising(Reach::AtMost(most, Unit::Percent));
+    session.add(Row { note, ..row });
 }
 
 /// How often the store is asked about keys that are hot.

@@ -14,5 +14,5 @@ mod hot;
 pub use accuracy::{Accuracy, Course, Load, Sharing, accuracy};
 pub use counter_sync::CounterSync;
 pub use counting::Counting;
-pub use crowd::{Crowd, CrowdFigures, crowd};
+pub use crowd::{Crowd, CrowdFigures, Decisions, Limits, crowd};
 pub use hot::{Hot, HotFigures, hot};
