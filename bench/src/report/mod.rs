@@ -4,6 +4,7 @@ mod json;
 mod markdown;
 mod provenance;
 mod row;
+mod scale;
 mod svg;
 mod table;
 
@@ -37,6 +38,8 @@ impl Report {
 #[derive(Debug, Clone)]
 pub(crate) struct Growth {
     pub(crate) title: String,
+    /// What a reader has to know besides; nothing if that is all.
+    pub(crate) about: String,
     pub(crate) panels: Vec<Panel>,
 }
 
@@ -46,7 +49,7 @@ pub(crate) struct Panel {
     pub(crate) quantity: &'static str,
     pub(crate) unit: Unit,
     pub(crate) across: Across,
-    /// The key counts or seconds, ascending; every line has one value for each.
+    /// The key counts or tenths of a second, ascending; every line has one value for each.
     pub(crate) keys: Vec<usize>,
     pub(crate) lines: Vec<Line>,
 }
@@ -56,14 +59,23 @@ pub(crate) struct Panel {
 pub(crate) enum Across {
     /// The number of keys, on a logarithmic axis.
     Keys,
-    Seconds,
+    /// Tenths of a second, of which tables have the whole seconds.
+    Tenths,
 }
 
 impl Across {
+    /// How tables and axes say it; `None` for what is only drawn.
+    fn label(self, keys: usize) -> Option<String> {
+        match self {
+            Self::Keys => Some(count_of(keys)),
+            Self::Tenths => keys.is_multiple_of(10).then(|| (keys / 10).to_string()),
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Keys => "keys",
-            Self::Seconds => "seconds",
+            Self::Tenths => "seconds",
         }
     }
 }
@@ -71,8 +83,31 @@ impl Across {
 /// The values of one subject.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
-    pub(crate) subject: &'static str,
-    pub(crate) values: Vec<f64>,
+    subject: &'static str,
+    values: Vec<f64>,
+    /// What the values should be. If there is any, the difference is what is drawn.
+    ideal: Vec<f64>,
+}
+
+impl Line {
+    pub(crate) const fn new(subject: &'static str, values: Vec<f64>) -> Self {
+        Self { subject, values, ideal: Vec::new() }
+    }
+
+    /// Beside what the values should be.
+    pub(crate) const fn beside(subject: &'static str, values: Vec<f64>, ideal: Vec<f64>) -> Self {
+        Self { subject, values, ideal }
+    }
+
+    const fn is_difference(&self) -> bool {
+        !self.ideal.is_empty()
+    }
+
+    /// What is drawn.
+    fn drawn(&self) -> Vec<f64> {
+        let ideal = self.ideal.iter().copied().chain(std::iter::repeat(0.0));
+        self.values.iter().zip(ideal).map(|(value, ideal)| value - ideal).collect()
+    }
 }
 
 /// A key count as people say it: `1 K`, `10 M`.

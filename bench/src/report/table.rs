@@ -4,7 +4,7 @@ use std::io::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use super::{Growth, Panel, Provenance, Report, Row, count_of, figure};
+use super::{Growth, Panel, Provenance, Report, Row, figure};
 use crate::error::BenchError;
 
 /// Prints the promises, then how figures grow.
@@ -40,9 +40,9 @@ pub(super) fn panel_cells(panel: &Panel) -> (Vec<String>, Vec<Vec<String>>) {
     let header = std::iter::once(panel.across.name().to_owned())
         .chain(panel.lines.iter().map(|line| line.subject.to_owned()))
         .collect();
-    let rows = panel.keys.iter().enumerate().map(|(index, keys)| {
+    let rows = panel.keys.iter().enumerate().filter_map(|(index, keys)| {
         let values = panel.lines.iter().map(|line| figure(line.values[index]));
-        std::iter::once(count_of(*keys)).chain(values).collect()
+        Some(std::iter::once(panel.across.label(*keys)?).chain(values).collect())
     });
     (header, rows.collect())
 }

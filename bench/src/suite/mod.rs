@@ -49,6 +49,11 @@ impl Session {
         self.report.rows.push(row);
     }
 
+    /// How many rows there are so far.
+    pub(crate) const fn rows(&self) -> usize {
+        self.report.rows.len()
+    }
+
     /// Keeps what is drawn and printed as tables of its own.
     pub(crate) fn draw(&mut self, growth: Growth) {
         self.report.growth = Some(growth);

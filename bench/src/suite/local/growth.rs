@@ -26,7 +26,11 @@ pub(super) fn run(session: &mut Session) -> Result<(), BenchError> {
     let time = panel("Time per decision", Unit::NanosPerDecision, &sizes, subjects, &times);
     let subjects = [OURS, GOVERNOR, THROTTLECRAB];
     let memory = panel("Resident memory", Unit::BytesPerKey, &sizes, subjects, &bytes);
-    session.draw(Growth { title: TITLE.to_owned(), panels: vec![time, memory] });
+    session.draw(Growth {
+        title: TITLE.to_owned(),
+        about: String::new(),
+        panels: vec![time, memory],
+    });
     Ok(())
 }
 
@@ -73,9 +77,8 @@ fn panel<const N: usize>(
     subjects: [&'static str; N],
     values: &[[f64; N]],
 ) -> Panel {
-    let lines = subjects.into_iter().enumerate().map(|(index, subject)| Line {
-        subject,
-        values: values.iter().map(|values| values[index]).collect(),
+    let lines = subjects.into_iter().enumerate().map(|(index, subject)| {
+        Line::new(subject, values.iter().map(|values| values[index]).collect())
     });
     let (across, keys) = (Across::Keys, sizes.to_vec());
     Panel { quantity, unit, across, keys, lines: lines.collect() }

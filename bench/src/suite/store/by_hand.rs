@@ -49,7 +49,7 @@ impl Asking for Ping {
     }
 }
 
-async fn connect(url: &str) -> Result<MultiplexedConnection, BenchError> {
+pub(super) async fn connect(url: &str) -> Result<MultiplexedConnection, BenchError> {
     Ok(Client::open(url)?.get_multiplexed_async_connection().await?)
 }
 

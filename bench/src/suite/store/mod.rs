@@ -11,6 +11,8 @@
 
 mod asking;
 mod by_hand;
+mod client;
+mod course;
 mod hot;
 mod latency;
 mod real;
@@ -18,6 +20,7 @@ mod renewal;
 mod server;
 mod simulated;
 mod strict;
+mod synced;
 
 use super::Session;
 use crate::error::BenchError;

@@ -1,15 +1,19 @@
 //! What whole fleets do, in virtual time.
 
-use tollgate_sim::figures::{Accuracy, Crowd, Decisions, Hot, Load, Sharing, accuracy, crowd, hot};
+use tollgate_sim::figures::{
+    Accuracy, Course, Crowd, Decisions, Hot, Load, Sharing, accuracy, crowd, hot,
+};
 
+use super::course::{DRAWN, IDEAL, LENDING, SYNCED};
 use crate::error::BenchError;
 use crate::report::{Across, Growth, Line, Panel, Reach, Row, Unit, count_of};
 use crate::suite::Session;
 
 /// Draws them beside a real fleet, if that was asked for.
-pub(super) fn run(session: &mut Session, real: Option<Panel>) -> Result<(), BenchError> {
+pub(super) fn run(session: &mut Session, real: Vec<Panel>) -> Result<(), BenchError> {
     round_trips(session)?;
     exchanges(session)?;
+    let rows = session.rows();
     for (load, words, most) in
         [(Load::Steady, "steady", 0.1), (Load::Bursts, "bursts", 0.3), (Load::Turns, "turns", 0.3)]
     {
@@ -18,36 +22,43 @@ pub(super) fn run(session: &mut Session, real: Option<Panel>) -> Result<(), Benc
             passed(session, &fleet, words, most)?;
         }
     }
-    draw(session, real)
+    // Who looks for something else is not shown what passes.
+    if session.rows() > rows || !real.is_empty() {
+        draw(session, real)?;
+    }
+    Ok(())
 }
 
 /// What passes in ten seconds of a load of ten times the limit.
-fn draw(session: &mut Session, real: Option<Panel>) -> Result<(), BenchError> {
+fn draw(session: &mut Session, real: Vec<Panel>) -> Result<(), BenchError> {
     let mut panels = Vec::new();
-    for (nodes, quantity) in [(1, "1 node"), (5, "5 nodes"), (50, "50 nodes")] {
-        let fleet = Accuracy::of(nodes, Load::Steady);
+    for (nodes, load, quantity) in [
+        (1, Load::Steady, "1 node, simulated, steady load"),
+        (1, Load::Bursts, "1 node, simulated, bursts"),
+        (5, Load::Steady, "5 nodes, simulated, steady load"),
+        (5, Load::Bursts, "5 nodes, simulated, bursts"),
+        (50, Load::Steady, "50 nodes, simulated, steady load"),
+        (50, Load::Bursts, "50 nodes, simulated, bursts"),
+    ] {
+        let fleet = Accuracy { seconds: DRAWN as u64 / 10, ..Accuracy::of(nodes, load) };
         let lent = accuracy(&fleet, Sharing::Lending)?;
         let synced = accuracy(&fleet, Sharing::CounterSync)?;
-        // A point in every second is enough for straight lines.
-        let seconds = || lent.points.iter().enumerate().filter(|(place, _)| place % 10 == 9);
-        let line = |subject, values| Line { subject, values };
-        let passed = |points: &[(f64, u64, u64)]| {
-            seconds().map(|(place, _)| points[place].1 as f64).collect::<Vec<_>>()
-        };
+        let passed = |course: &Course| course.points.iter().map(|point| point.1 as f64).collect();
+        let ideal = |course: &Course| course.points.iter().map(|point| point.2 as f64).collect();
         panels.push(Panel {
             quantity,
             unit: Unit::Admitted,
-            across: Across::Seconds,
-            keys: seconds().map(|(place, _)| place / 10 + 1).collect(),
+            across: Across::Tenths,
+            keys: (1..=lent.points.len()).collect(),
             lines: vec![
-                line("lending", passed(&lent.points)),
-                line("may pass", seconds().map(|(_, point)| point.2 as f64).collect()),
-                line("synced counters", passed(&synced.points)),
+                Line::beside(LENDING, passed(&lent), ideal(&lent)),
+                Line::beside(IDEAL, ideal(&lent), ideal(&lent)),
+                Line::beside(SYNCED, passed(&synced), ideal(&synced)),
             ],
         });
     }
     panels.extend(real);
-    session.draw(Growth { title: TITLE.to_owned(), panels });
+    session.draw(Growth { title: TITLE.to_owned(), about: ABOUT.to_owned(), panels });
     Ok(())
 }
 
@@ -224,4 +235,6 @@ fn fleets(session: &Session) -> &'static [(u64, u64)] {
     if session.scale.is_quick() { &[(5, 1)] } else { &[(1, 1), (5, 1), (50, 1), (50, 10)] }
 }
 
-const TITLE: &str = "What passes a limit of 1000/s that is asked for 10,000 times a second";
+const TITLE: &str = "How many more requests pass than may, in the course of time";
+const ABOUT: &str = "A limit of 1000/s, asked for 10,000 times a second. 0: what one limiter lets pass that \
+                     sees every request at once. Bursts are a second of silence and a second of requests.";
