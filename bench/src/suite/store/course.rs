@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use super::arrivals::{Arrivals, Pace};
 use crate::error::BenchError;
 use crate::report::{Across, Line, Panel, Unit};
 use crate::stopwatch::Stopwatch;
@@ -91,14 +92,16 @@ impl<N: Node> Nodes<N> {
         let mut all = Course::default();
         for _ in 0..bursts {
             wait(SILENCE);
-            all.add(&self.run(1, PER_SECOND)?);
+            all.add(&self.run(1, PACE)?);
         }
         Ok(all)
     }
 
-    /// Asks evenly, whatever the answers are. What could not be asked in time is caught up on.
-    pub(super) fn run(&mut self, seconds: u64, per_second: f64) -> Result<Course, BenchError> {
-        let nodes = self.0.len() as f64;
+    /// Asks each node at that pace, whatever the answers are. What could not be asked in time is caught up
+    /// on.
+    pub(super) fn run(&mut self, seconds: u64, pace: Pace) -> Result<Course, BenchError> {
+        let mut arrivals: Vec<_> =
+            (0..self.0.len() as u64).map(|node| Arrivals::new(pace, node)).collect();
         let before: Vec<_> = self.0.iter().map(Node::tally).collect();
         let (watch, mut last_sent) = (Stopwatch::start(), Duration::ZERO);
         let may = |since: Duration| BURST + RATE * since.as_secs_f64();
@@ -106,8 +109,8 @@ impl<N: Node> Nodes<N> {
         let (mut points, mut over_percent) = (Vec::new(), 0.0_f64);
         while watch.elapsed() < Duration::from_secs(seconds) {
             last_sent = watch.elapsed();
-            let due = 1 + (last_sent.as_secs_f64() * per_second / nodes) as u64;
-            for (node, before) in self.0.iter_mut().zip(&before) {
+            for ((node, before), arrivals) in self.0.iter_mut().zip(&before).zip(&mut arrivals) {
+                let due = arrivals.until(last_sent);
                 node.ask(due - (node.tally().asked - before.asked))?;
                 node.hear()?;
             }
@@ -176,10 +179,10 @@ pub(super) const SYNCED: &str = "synced counters";
 /// So many tenths of a second are drawn.
 pub(super) const DRAWN: usize = 100;
 
-/// The limit, and ten times as many requests.
+/// The limit, and as many requests to each of five nodes that there are ten times as many.
 pub(super) const BURST: f64 = 1_000.0;
 pub(super) const RATE: f64 = 1_000.0;
-pub(super) const PER_SECOND: f64 = 10_000.0;
+pub(super) const PACE: Pace = Pace::Even(2_000.0);
 
 /// Between bursts: in this time an empty bucket is full again.
 const SILENCE: Duration = Duration::from_secs(1);

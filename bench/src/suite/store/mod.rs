@@ -9,12 +9,14 @@
 //! use, the network and the clocks are not. Five real nodes, each a process of its own, stand beside
 //! them.
 
+mod arrivals;
 mod asking;
 mod by_hand;
 mod client;
 mod course;
 mod hot;
 mod latency;
+mod questions;
 mod real;
 mod renewal;
 mod server;
@@ -31,6 +33,7 @@ pub(crate) fn run(session: &mut Session) -> Result<(), BenchError> {
     strict::run(session)?;
     latency::run(session)?;
     renewal::run(session)?;
+    questions::run(session)?;
     let real = real::run(session)?;
     simulated::run(session, real)
 }

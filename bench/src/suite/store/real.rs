@@ -3,7 +3,7 @@
 
 use super::asking::runtime;
 use super::client::Client;
-use super::course::{Course, Node as _, Nodes, PER_SECOND};
+use super::course::{Course, Node as _, Nodes, PACE};
 use super::{server, synced};
 use crate::error::BenchError;
 use crate::report::{Panel, Reach, Row, Unit};
@@ -24,9 +24,8 @@ pub(super) fn run(session: &mut Session) -> Result<Vec<Panel>, BenchError> {
     let (seconds, count) = if session.scale.is_quick() { (2, 1) } else { (10, 10) };
 
     session.progress.say("five real nodes");
-    let ours = clients.run(seconds, PER_SECOND)?;
-    let peers =
-        synced::run(&runtime, &url, (NODES, "steady"), |nodes| nodes.run(seconds, PER_SECOND))?;
+    let ours = clients.run(seconds, PACE)?;
+    let peers = synced::run(&runtime, &url, (NODES, "steady"), |nodes| nodes.run(seconds, PACE))?;
     steady.add(session, 0.1, [&ours, &peers]);
     let mut panels = vec![ours.panel("5 real nodes, steady load", &peers)];
 

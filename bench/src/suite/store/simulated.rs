@@ -121,20 +121,13 @@ fn add_waited(session: &mut Session, name: String, part: f64, most: f64, note: O
 /// How often the store is asked about keys that are hot.
 fn exchanges(session: &mut Session) -> Result<(), BenchError> {
     let fleet = if session.scale.is_quick() { Hot::brief() } else { Hot::default() };
-    let lease = "simulated, exchanges of one node about one hot key".to_owned();
     let asked = count_of(fleet.per_second as usize);
     let all = format!("simulated, {} nodes, {asked} decisions/s, exchanges", fleet.nodes);
-    if !session.wants_any([&lease, &all]) {
+    if !session.wants(&all) {
         return Ok(());
     }
     session.progress.say(&all);
     let figures = hot(&fleet)?;
-    let note = format!(
-        "{:.1} on average; {} in the busiest second",
-        figures.per_lease, figures.most_in_a_second
-    );
-    let row = Row::alone(lease, Unit::PerSecond, figures.busiest_lease);
-    session.add(row.promising(Reach::AtMost(12.0, Unit::PerSecond)).noting(note));
     let note = format!("{} keys of {}", fleet.keys, fleet.quota);
     let row = Row::alone(all, Unit::PerSecond, figures.exchanges);
     session.add(row.promising(Reach::AtMost(10_000.0, Unit::PerSecond)).noting(note));

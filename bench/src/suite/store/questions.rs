@@ -1,0 +1,201 @@
+//! How often a node asks the store about one key, however often it is asked about it itself.
+//!
+//! What counts is the busiest second of the busiest node, but for the first: there it finds out what it
+//! needs, and every request that comes before the first answer does asks for itself. Some limits are far
+//! above what is asked for, and some are a tenth of it. Requests come at random, which is harder than
+//! evenly: several at once may find less than was expected for one.
+
+use std::thread;
+use std::time::Duration;
+
+use tollgate_core::lease::Terms;
+use tollgate_sim::figures::{Hot, HotFigures, hot};
+
+use super::arrivals::Pace;
+use super::client::Client;
+use super::course::{Nodes, wait};
+use super::real::{Fleet, NODES};
+use crate::error::BenchError;
+use crate::report::{Reach, Row, Unit, count_of};
+use crate::stopwatch::Stopwatch;
+use crate::suite::Session;
+use crate::suite::doors::process::Server;
+use crate::suite::doors::scrape;
+
+pub(super) fn run(session: &mut Session) -> Result<(), BenchError> {
+    real(session)?;
+    simulated(session)
+}
+
+/// One key at a time, at five real nodes.
+fn real(session: &mut Session) -> Result<(), BenchError> {
+    let names = REAL.map(|rate| name("five real nodes", rate));
+    if !session.wants_any(&names) {
+        return Ok(());
+    }
+    let fleet = Fleet::start(session, &rules())?;
+    let mut clients = fleet.clients()?;
+    for (rate, name) in REAL.into_iter().zip(names) {
+        session.progress.say(&name);
+        let mut counts = Vec::new();
+        for limit in limits(rate) {
+            // What was lent of the last key goes back before.
+            wait(PAUSE);
+            let path = path(rate, &limit);
+            clients.0.iter_mut().for_each(|client| client.turn_to("alice", &path));
+            counts.push((limit, fleet.count(&mut clients, rate, seconds(session))?));
+        }
+        session.add(row(name, &counts));
+    }
+    Ok(())
+}
+
+/// The same in virtual time, where a question and its answer take from two to four milliseconds.
+fn simulated(session: &mut Session) -> Result<(), BenchError> {
+    for rate in SIMULATED {
+        let name = name("simulated, 5 nodes", rate);
+        if !session.wants(&name) {
+            continue;
+        }
+        session.progress.say(&name);
+        let mut counts = Vec::new();
+        for quota in limits(rate) {
+            let (nodes, seconds) = (NODES as u64, 4 * seconds(session));
+            let (keys, per_second) = (KEYS, KEYS * nodes * rate);
+            let some = Hot { keys, sample: keys, nodes, per_second, quota, seconds, seed: 1 };
+            let figures = hot(&some)?;
+            counts.push((some.quota, Counts::from(figures)));
+        }
+        session.add(row(name, &counts));
+    }
+    Ok(())
+}
+
+fn name(fleet: &str, rate: u64) -> String {
+    format!("{fleet}: questions of one about a key, {}/s", count_of(rate as usize))
+}
+
+fn row(name: String, counts: &[(String, Counts)]) -> Row {
+    let of = |(limit, counts): &(String, Counts)| {
+        let Counts { first, most, mean } = counts;
+        format!("{limit}: {first} in the first second, then up to {most}, {mean:.1} on average")
+    };
+    let note = counts.iter().map(of).collect::<Vec<_>>().join("; ");
+    let most = |of: fn(&Counts) -> u64| counts.iter().map(|(_, counts)| of(counts)).max();
+    let later = most(|counts| counts.most).unwrap_or(0) as f64;
+    let first = most(|counts| counts.first).unwrap_or(0) as f64;
+    let row = Row::alone(name, Unit::PerSecond, later).beside("in the first second", first);
+    row.promising(Reach::AtMost(12.0, Unit::PerSecond)).noting(note)
+}
+
+/// Questions of the busiest node in a second.
+struct Counts {
+    first: u64,
+    /// In the busiest second but for the first.
+    most: u64,
+    /// In all of these.
+    mean: f64,
+}
+
+impl From<HotFigures> for Counts {
+    fn from(figures: HotFigures) -> Self {
+        let HotFigures { most_in_the_first, most_in_a_second, busiest_lease, .. } = figures;
+        Self { first: most_in_the_first, most: most_in_a_second, mean: busiest_lease }
+    }
+}
+
+impl Fleet {
+    /// Asks each node so often in a second, and counts how often it asks then.
+    fn count(
+        &self,
+        clients: &mut Nodes<Client>,
+        rate: u64,
+        seconds: u64,
+    ) -> Result<Counts, BenchError> {
+        let mut counts = vec![self.exchanges()?];
+        let watch = Stopwatch::start();
+        // Somebody else looks, so that nobody stops asking meanwhile.
+        let looked = thread::scope(|scope| {
+            let looking = scope.spawn(|| {
+                let at = |second| {
+                    wait(Duration::from_secs(second).saturating_sub(watch.elapsed()));
+                    self.exchanges()
+                };
+                (1..=seconds + 1).map(at).collect::<Result<Vec<_>, _>>()
+            });
+            clients.run(seconds + 1, Pace::Random(rate as f64))?;
+            let lost = |_| BenchError::Child("whoever counts is gone".to_owned());
+            looking.join().map_err(lost)?
+        });
+        counts.extend(looked?);
+        let mut each = counts.windows(2).map(|pair| most_since(&pair[0], &pair[1]));
+        let first = each.next().unwrap_or(0);
+        let all = most_since(&counts[1], &counts[counts.len() - 1]);
+        Ok(Counts { first, most: each.max().unwrap_or(0), mean: all as f64 / seconds as f64 })
+    }
+
+    /// How often each node has asked its store.
+    fn exchanges(&self) -> Result<Vec<u64>, BenchError> {
+        let of = |node: &Server| {
+            let text = scrape::get(node.status, "/metrics")?;
+            let mut counts = text
+                .lines()
+                .filter_map(|line| line.strip_prefix("tollgate_store_exchanges_total "));
+            let none = || BenchError::Child(format!("nothing of exchanges in:\n{text}"));
+            counts.next().and_then(|count| count.parse().ok()).ok_or_else(none)
+        };
+        self.nodes.iter().map(of).collect()
+    }
+}
+
+/// The most that one node has more.
+fn most_since(before: &[u64], after: &[u64]) -> u64 {
+    after.iter().zip(before).map(|(after, before)| after - before).max().unwrap_or(0)
+}
+
+/// Twice what nodes are asked for, and a tenth of it. If that is so little in a second that it is not lent,
+/// it is as much in a minute.
+fn limits(rate: u64) -> [String; 2] {
+    let all = rate * NODES as u64;
+    let tenth = if all < 10 * Terms::LEAST_TOKENS {
+        format!("{}/min", 6 * all)
+    } else {
+        format!("{}/s", all / 10)
+    };
+    [format!("{}/s", 2 * all), tenth]
+}
+
+/// A rule for each rate and limit, and one for those who only meet the store.
+fn rules() -> String {
+    let rule = |(rate, limit): (u64, String)| {
+        let path = path(rate, &limit);
+        let name = path.trim_start_matches('/');
+        format!(
+            "{{ name: {name}, match: {{ path: {path} }}, key: [user], limit: {limit}, \
+             on_store_failure: deny }}"
+        )
+    };
+    let limits = REAL.into_iter().flat_map(|rate| limits(rate).map(|limit| (rate, limit)));
+    let meet = "{ name: meet, match: { path: / }, key: [user], limit: 1k/s }".to_owned();
+    format!("rules: [{}]", limits.map(rule).chain([meet]).collect::<Vec<_>>().join(", "))
+}
+
+/// Two rates may have the same limit, and each its own rule.
+fn path(rate: u64, limit: &str) -> String {
+    format!("/r{rate}-{}", limit.replace('/', "-"))
+}
+
+/// For so many seconds after the first.
+fn seconds(session: &Session) -> u64 {
+    if session.scale.is_quick() { 1 } else { 5 }
+}
+
+/// Requests in a second to each node.
+const REAL: [u64; 3] = [10, 100, 2_000];
+const SIMULATED: [u64; 4] = [10, 100, 1_000, 10_000];
+
+/// So many keys of each kind are simulated.
+const KEYS: u64 = 4;
+
+/// Longer than it takes until what is lent and not used goes back.
+const PAUSE: Duration = Duration::from_millis(1_500);
