@@ -27,6 +27,8 @@ pub struct Member {
     /// Until when nothing gets through.
     pub(crate) cut: u64,
     pub(crate) permits: Running,
+    /// Requests that wait for what the node has asked for: their costs, and since when.
+    pub(crate) waiting: Vec<(u64, u64)>,
 }
 
 /// What a node does with permits, seen from outside.
@@ -99,6 +101,7 @@ impl Member {
             frozen: 0,
             cut: 0,
             permits: Running::default(),
+            waiting: Vec::new(),
         }
     }
 

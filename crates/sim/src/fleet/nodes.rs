@@ -1,6 +1,6 @@
 //! What nodes do, and what becomes of them.
 
-use tollgate_core::lease::{Exchange, Grant, Node, Receipt, Spend};
+use tollgate_core::lease::{Borrower, Exchange, Grant, Node, Receipt, Spend};
 
 use super::{Event, Fleet, number_of};
 use crate::member::Member;
@@ -52,8 +52,7 @@ impl Fleet {
         match said {
             Spend::Taken(receipt) => {
                 self.outcome.local += cost;
-                self.outcome.passed += cost;
-                self.audit.passes(self.now, cost)?;
+                self.passes(cost)?;
                 if is_permits {
                     self.begins(place, cost)?;
                     let lasts = self.chance.between((0, self.plan.work));
@@ -64,18 +63,59 @@ impl Fleet {
             // Who asks for permits gets them with the lease that is asked for next.
             Spend::Ask if is_permits => self.outcome.waited += 1,
             Spend::Ask => {
-                let lent = member.borrower.as_mut().and_then(|lent| lent.ask(now, cost));
-                let ask = lent.unwrap_or_else(|| Exchange::strict(member.strict(), cost));
                 self.outcome.waited += 1;
-                if self.chance.per_mille(self.plan.in_vain) {
-                    self.in_vain.insert(number_of(ask.node, ask.sequence), cost);
+                let asks = member.borrower.as_mut().and_then(|lent| lent.ask(now, cost));
+                // What the node has asked for is for all. Only the very first knows nothing of them.
+                let is_asked_for = |lent: &Borrower| lent.is_waiting() && lent.seen().is_some();
+                match asks {
+                    Some(ask) => self.ask(place, ask),
+                    None if member.borrower.as_ref().is_some_and(is_asked_for) => {
+                        member.waiting.push((cost, self.now));
+                    }
+                    None => {
+                        let ask = Exchange::strict(member.strict(), cost);
+                        self.ask(place, ask);
+                    }
                 }
-                self.send(place, ask);
             }
             Spend::Short(denied) if denied.is_allowed() => {
                 return Err(Broken(format!("what is short is allowed at {}", self.now)));
             }
             Spend::Short(_) => {}
+        }
+        Ok(())
+    }
+
+    fn passes(&mut self, cost: u64) -> Result<(), Broken> {
+        self.outcome.passed += cost;
+        self.audit.passes(self.now, cost)
+    }
+
+    /// The store is asked on behalf of a request.
+    fn ask(&mut self, place: usize, ask: Exchange) {
+        if self.chance.per_mille(self.plan.in_vain) {
+            self.in_vain.insert(number_of(ask.node, ask.sequence), ask.cost);
+        }
+        self.send(place, ask);
+    }
+
+    /// What a node has asked for is there. Who waited for it and finds too little asks for itself, unless
+    /// it was too long.
+    fn end_waiting(&mut self, place: usize) -> Result<(), Broken> {
+        for (cost, since) in std::mem::take(&mut self.members[place].waiting) {
+            let member = &mut self.members[place];
+            let now = member.clock(self.now);
+            if self.now - since > PATIENCE {
+                continue;
+            }
+            match member.borrower.as_mut().map(|lent| lent.spend(now, cost)) {
+                Some(Spend::Taken(_)) => self.passes(cost)?,
+                Some(Spend::Short(_)) => {}
+                Some(Spend::Ask) | None => {
+                    let ask = Exchange::strict(member.strict(), cost);
+                    self.ask(place, ask);
+                }
+            }
         }
         Ok(())
     }
@@ -117,6 +157,7 @@ impl Fleet {
             if is_taken {
                 self.look_for_lost_touch()?;
                 self.is_in_touch(place, &grant);
+                self.end_waiting(place)?;
             }
             self.permits_fit()?;
             self.wake_later(place);
@@ -200,3 +241,6 @@ impl Fleet {
         }
     }
 }
+
+/// So long a request waits for the store at most.
+const PATIENCE: u64 = 50 * MILLI;
