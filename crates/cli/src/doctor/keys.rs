@@ -190,9 +190,18 @@ fn is_counter_text(text: &str) -> bool {
 fn is_mark_text(text: &str) -> bool {
     let mut words = text.split(' ');
     let is_process = words.next() == Some("process") && words.next().is_some();
-    let mut numbers = ["epoch", "lost", "kept", "moved", "beat", "until"].into_iter();
+    let mut names =
+        ["epoch", "lost", "kept", "moved", "beat", "until", "since", "noted"].into_iter();
+    // Several pairs, or none.
+    let are_pairs = |word: &str| word == "-" || word.split([':', ',']).all(is_number);
+    let is_value = |name: &str, word: &str| match name {
+        "until" => are_pairs(word),
+        _ => is_number(word),
+    };
     is_process
-        && numbers.all(|name| words.next() == Some(name) && words.next().is_some_and(is_number))
+        && names.all(|name| {
+            words.next() == Some(name) && words.next().is_some_and(|word| is_value(name, word))
+        })
         && words.next().is_none()
 }
 
@@ -215,7 +224,7 @@ const ROUNDS: usize = 10;
 const SCRIPT: &str = "\
 local kind, begin = redis.call('TYPE', KEYS[1]).ok, nil
 if kind == 'string' then
-    begin = redis.call('GETRANGE', KEYS[1], 0, 254)
+    begin = redis.call('GETRANGE', KEYS[1], 0, 510)
 elseif kind == 'hash' then
     begin = redis.call('HGET', KEYS[1], 'v')
     if begin == '1' and redis.call('HEXISTS', KEYS[1], 'escrow') == 1 then kind = 'older' end
@@ -223,7 +232,7 @@ elseif kind == 'list' then
     begin = redis.call('LINDEX', KEYS[1], 0)
 end
 local left = kind == 'older' and redis.pcall('PTTL', KEYS[1])
-return { kind, string.sub(begin or '', 1, 255), tostring(type(left) == 'number' and left or '') }";
+return { kind, string.sub(begin or '', 1, 511), tostring(type(left) == 'number' and left or '') }";
 
 /// What the script calls a hash with books of a former version. How long it is kept not everybody may ask.
 const OLDER: &str = "older";
@@ -248,16 +257,20 @@ mod tests {
             ("tg:{a}:r:4", "hash", "2"),
             ("tg:{a}:r:permits", "hash", "2"),
             ("tg:{a}:r:5", "list", "log 1 17 18 3"),
-            ("tg:epoch", "string", "process 5f3a epoch 17 lost 0 kept 0 moved 0 beat 18 until 0"),
+            (
+                "tg:epoch",
+                "string",
+                "process 5f3a epoch 17 lost 0 kept 0 moved 0 beat 18 until - since 17 noted 0",
+            ),
             (
                 "tg:{7}:epoch",
                 "string",
-                "process 5f3a epoch 17 lost 16 kept 1 moved 0 beat 18 until 15",
+                "process 5f3a epoch 17 lost 16 kept 1 moved 0 beat 18 until 17:15 since 9 noted 1",
             ),
             (
                 "tg:{8}:epoch",
                 "string",
-                "process 5f3a epoch 17 lost 16 kept 15 moved 2 beat 18 until 15",
+                "process 5f3a epoch 17 lost 16 kept 15 moved 2 beat 18 until 17:15 since 9 noted 1",
             ),
         ] {
             seen.note(name, kind, begin, None);
@@ -272,7 +285,10 @@ mod tests {
             ("string", "1"),
             ("string", "bucket of flowers"),
             ("string", "window 17"),
-            ("string", "process 5f3a epoch 17 lost 0 kept 0 moved 0 beat 18 until 0"),
+            (
+                "string",
+                "process 5f3a epoch 17 lost 0 kept 0 moved 0 beat 18 until - since 17 noted 0",
+            ),
             ("hash", ""),
             ("hash", "1"),
             ("list", "log 2 17"),
@@ -314,12 +330,12 @@ mod tests {
             (
                 "tg:{7}:epoch",
                 "string",
-                "process 5f3a epoch 17 lost 0 kept 0 moved 0 beat 18 until 0 more",
+                "process 5f3a epoch 17 lost 0 kept 0 moved 0 beat 18 until - since 17 noted 0 more",
             ),
             (
                 "tg:{7}:epoch",
                 "string",
-                "process 5f3a epoch x lost 0 kept 0 moved 0 beat 18 until 0",
+                "process 5f3a epoch x lost 0 kept 0 moved 0 beat 18 until - since 17 noted 0",
             ),
         ] {
             let mut seen = Seen::default();

@@ -231,7 +231,11 @@ fn a_user_who_may_do_no_more_than_the_store_needs_is_well() {
 fn what_is_not_ours_is_warned_of_under_our_names_alone() {
     let redis = Redis::start(&[]);
     // As the store writes them.
-    redis.cli(&["SET", "tg:epoch", "process 5f3a epoch 17 lost 0 kept 0 moved 0 beat 18 until 0"]);
+    redis.cli(&[
+        "SET",
+        "tg:epoch",
+        "process 5f3a epoch 17 lost 0 kept 0 moved 0 beat 18 until - since 17 noted 0",
+    ]);
     redis.cli(&["SET", "tg:{alice}:api:5f3a9c01", "window 17 18 0 0000000000000003 17"]);
     redis.cli(&["HSET", "tg:{bob}:api:5f3a9c01", "v", "2"]);
     redis.cli(&["RPUSH", "tg:{carol}:api:5f3a9c01", "log 1 17 18 1", "18 1"]);

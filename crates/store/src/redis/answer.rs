@@ -38,6 +38,8 @@ pub(super) struct Answers<'a> {
     pub(super) lost: u64,
     /// How often the slot was moved in this memory.
     pub(super) moves: u64,
+    /// The epoch since which nothing was lost but last moments.
+    pub(super) since: u64,
     lines: &'a [u8],
     questions: usize,
 }
@@ -83,12 +85,12 @@ impl<'a> Answers<'a> {
         let Value::BulkString(bytes) = value else { return None };
         let end = bytes.iter().position(|byte| *byte == b'\n')?;
         let numbers = Numbers::read(str::from_utf8(&bytes[..end]).ok()?)?;
-        let Numbers([seconds, micros, epoch, lost, moves]) = numbers;
+        let Numbers([seconds, micros, epoch, lost, moves, since]) = numbers;
         let unsigned = |number: i64| u64::try_from(number).ok();
         let now = unsigned(seconds)?.checked_mul(MILLION)?.checked_add(unsigned(micros)?)?;
         let (now, epoch, lost) = (wall(now), unsigned(epoch)?, unsigned(lost)?);
-        let moves = unsigned(moves)?;
-        let answers = Self { now, epoch, lost, moves, lines: &bytes[end + 1..], questions };
+        let (moves, since) = (unsigned(moves)?, unsigned(since)?);
+        let answers = Self { now, epoch, lost, moves, since, lines: &bytes[end + 1..], questions };
         (answers.each().count() == questions).then_some(answers)
     }
 

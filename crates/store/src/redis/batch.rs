@@ -8,7 +8,7 @@ use redis::{ServerError, ServerErrorKind, Value};
 use crate::error::StoreError;
 use crate::redis::answer::{self, Age, Answer, Answers, Strange};
 use crate::redis::failure;
-use crate::redis::form::{Former, Memory, Verdict};
+use crate::redis::form::{Former, Memory, Seen, Verdict};
 use crate::redis::job::Job;
 use crate::redis::link::Link;
 use crate::redis::route::host_of;
@@ -240,7 +240,8 @@ impl Round<'_> {
         let (now, epoch) = (answers.now, answers.epoch);
         self.shared.learn_loss(&self.link.address, &self.link.process, answers.lost);
         if let Some(first) = group.first() {
-            self.shared.learn(first.name.slot, now, epoch);
+            let at = now.as_unix_nanos() / 1_000;
+            self.shared.learn(first.name.slot, now, Seen { epoch, at, since: answers.since });
             self.shared.learn_age(first.name.slot, Age { epoch, moves: answers.moves });
         }
         if !group.iter().all(|job| answers.is_in_time_of(job.ask.budget())) {

@@ -42,6 +42,8 @@ pub(super) enum Past {
 pub(super) struct Seen {
     pub(super) epoch: u64,
     pub(super) at: u64,
+    /// The epoch since which nothing was lost but last moments.
+    pub(super) since: u64,
 }
 
 /// What is known to whoever asks about the memory that a key lives in.
@@ -81,10 +83,10 @@ impl From<Past> for Memory<'_> {
 impl std::fmt::Display for Memory<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.past {
-            Past::Unknown => write!(f, "none 0 0"),
-            Past::Seen(Seen { epoch, at }) => write!(f, "seen {epoch} {at}"),
-            Past::Lost(micros) => write!(f, "lost {micros} 0"),
-            Past::LostElsewhere(micros) => write!(f, "elsewhere {micros} 0"),
+            Past::Unknown => write!(f, "none 0 0 0"),
+            Past::Seen(Seen { epoch, at, since }) => write!(f, "seen {epoch} {at} {since}"),
+            Past::Lost(micros) => write!(f, "lost {micros} 0 0"),
+            Past::LostElsewhere(micros) => write!(f, "elsewhere {micros} 0 0"),
         }?;
         match self.former {
             Former::Any => Ok(()),

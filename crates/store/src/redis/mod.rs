@@ -39,10 +39,14 @@
 //! | is missing, and this client has never seen one | Redis is new to us | all keys have their whole budget |
 //!
 //! What is kept is all that was written up to some moment. The mark is written once a second while anybody asks
-//! (`beat`), and whoever takes over finds the last beat that was kept; from then on the mark says so (`until`). A
-//! client remembers the memory that it was answered from last, and when by the server's clock, which is not
-//! much later than a beat. So it can tell that a second or two are missing, which a disk that is written to once a
-//! second may lack, from a snapshot of before.
+//! (`beat`), and whoever takes over finds the last beat that was kept; from then on the mark says so (`until`, of the
+//! last takeovers). A client remembers the memory that it was answered from last, and when by the server's clock,
+//! which is not much later than a beat. So it can tell that a second or two are missing, which a disk that is
+//! written to once a second may lack, from a snapshot of before. If it has seen a later memory than that of the
+//! mark, another server had taken over and this one is back; and if it has seen one that goes back to another
+//! beginning (`since`), somebody who knew of nothing was the first to ask, unless that loss was `noted`. What is
+//! compared are names of memories, and times by one clock: that of whoever had the memory. Only of a memory that
+//! nobody took over clocks of two servers are compared.
 //!
 //! In the last case somebody else may have seen a mark: a node that starts at the very moment at which
 //! Redis lost its memory, and asks before any other does, is wrong, and grants keys one budget

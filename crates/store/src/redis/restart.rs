@@ -8,11 +8,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use redis::Value;
+use redis::{ServerError, ServerErrorKind, Value};
 
 use crate::error::StoreError;
 use crate::redis::answer::text;
-use crate::redis::form::Past;
+use crate::redis::failure;
+use crate::redis::form::{Past, Seen};
 use crate::redis::link::{Link, field};
 use crate::redis::shared::{MOST_LOSSES, Shared};
 
@@ -70,25 +71,41 @@ pub(super) async fn look(
     shared: &Shared,
 ) -> Result<(), StoreError> {
     if shared.is_cluster && shared.is_another_process(node, &link.process) {
-        let seen = shared.seen_among(slots.iter().copied());
+        let seen = shared.seen_among(&slots);
         let mut ask = redis::pipe();
         ask.cmd("INFO").arg("keyspace");
-        for slot in &seen {
+        for (slot, _) in &seen {
             ask.cmd("GET").arg(shared.mark(*slot));
         }
         let replies = link.send(&ask, 1 + seen.len()).await?;
+        // Who does not know its Cluster yet says nothing, and is asked again before anything else.
+        let is_down = |error: &&ServerError| error.kind() == Some(ServerErrorKind::ClusterDown);
+        if let Some(error) = replies.iter().find_map(refusal).filter(is_down) {
+            return Err(failure::of_reply(error, &link.address, ""));
+        }
         let now = shared.wall().as_unix_nanos() / 1_000;
-        shared.learn_start(&link.process, &slots, lost(&replies, &link.process, now));
+        let seen: Vec<_> = seen.into_iter().map(|(_, seen)| seen).collect();
+        shared.learn_start(&link.process, &slots, lost(&replies, &seen, &link.process, now));
     }
     shared.learn_process(node, &link.process);
     Ok(())
 }
 
+const fn refusal(reply: &Value) -> Option<&ServerError> {
+    match reply {
+        Value::ServerError(error) => Some(error),
+        _ => None,
+    }
+}
+
 /// When a process has lost everything, in microseconds; 0 if it has not, or if that cannot be told. First
-/// stands what databases it has, then marks of slots, as far as they lie there.
-fn lost(replies: &[Value], process: &str, now: u64) -> u64 {
+/// stands what databases it has, then marks of slots of which this was seen, as far as they lie there.
+fn lost(replies: &[Value], seen: &[Seen], process: &str, now: u64) -> u64 {
     let Some((databases, marks)) = replies.split_first() else { return 0 };
     if field(&text(databases), "db0").is_none() {
+        return now;
+    }
+    if marks.iter().zip(seen).any(|(mark, seen)| is_of_before(&text(mark), *seen, process)) {
         return now;
     }
     let marks = marks.iter().filter(|mark| matches!(mark, Value::BulkString(_) | Value::Nil));
@@ -112,6 +129,19 @@ fn lost(replies: &[Value], process: &str, now: u64) -> u64 {
     }
     lost.unwrap_or(0)
 }
+
+/// Whether a process has begun with what was long before the last answer. Other slots may have been asked for last
+/// before that: what is there of them is no sign that nothing is missing.
+fn is_of_before(mark: &str, seen: Seen, process: &str) -> bool {
+    let words: Vec<_> = mark.split(' ').collect();
+    let ["process", of, .., "beat", beat, "until", _, "since", _, "noted", _] = words[..] else {
+        return false;
+    };
+    of != process && beat.parse().is_ok_and(|beat: u64| seen.at > beat.saturating_add(MISSING))
+}
+
+/// So many microseconds may be missing of what is kept: see the scripts, which have the last word on each slot.
+const MISSING: u64 = 3_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -141,14 +171,17 @@ mod tests {
         let value = |text: &str| Value::BulkString(text.as_bytes().to_vec());
         let mut replies = vec![value(databases)];
         replies.extend(marks.iter().map(|mark| mark.map_or(Value::Nil, value)));
-        lost(&replies, "new", 9)
+        let seen = vec![Seen { epoch: 1, at: 4_000_000, since: 1 }; marks.len()];
+        lost(&replies, &seen, "new", 9)
     }
 
     #[test]
     fn a_process_without_keys_or_marks_that_were_there_has_lost_everything() {
         let some = "# Keyspace\r\ndb0:keys=3,expires=2,avg_ttl=0\r\n";
-        let mark = |process: &str, rest: &str| format!("process {process} epoch 2 {rest} until 0");
-        let old = mark("old", "lost 0 kept 0 moved 0 beat 1");
+        let mark = |process: &str, rest: &str| {
+            format!("process {process} epoch 2 {rest} until - since 2 noted 0")
+        };
+        let old = |beat: u64| mark("old", &format!("lost 0 kept 0 moved 0 beat {beat}"));
         let new = |rest: &str| mark("new", &format!("{rest} beat 8"));
         assert_eq!(told("# Keyspace\r\n", &[]), 9, "there is nothing");
         assert_eq!(told(some, &[]), 0, "nobody can tell");
@@ -159,7 +192,11 @@ mod tests {
             "somebody has noticed"
         );
         assert_eq!(told(some, &[Some(&new("lost 0 kept 0 moved 0"))]), 9, "and did not know");
-        assert_eq!(told(some, &[None, Some(&old)]), 0, "it was read from a disk");
+        assert_eq!(told(some, &[None, Some(&old(1_000_000))]), 0, "it was read from a disk");
+        let both =
+            [Some(&*old(1_000_000)), Some(&*old(999_999))].map(|mark| mark.map(str::to_owned));
+        let both = [both[0].as_deref(), both[1].as_deref()];
+        assert_eq!(told(some, &both), 9, "one of them was answered long after it was written");
         assert_eq!(told(some, &[Some(&new("lost 7 kept 1 moved 0"))]), 0);
         assert_eq!(told(some, &[Some("mine")]), 0);
         let moved = &new("lost 7 kept 0 moved 1");

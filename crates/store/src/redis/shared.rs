@@ -1,5 +1,6 @@
 //! What the driver of a store, its tasks and those who ask all know.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,7 +71,12 @@ impl Shared {
     /// What is known of the memory of that slot, before it is asked for in that process.
     pub(super) fn past(&self, slot: u16, process: &str) -> Past {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner)[self.place_of(slot)];
-        seen.map_or_else(|| self.losses.of(slot, process), Past::Seen)
+        match (seen, self.losses.of(slot, process)) {
+            // What was seen of one slot is older than what is known of all that the process had.
+            (Some(Seen { at, .. }), lost @ Past::Lost(micros)) if at < micros => lost,
+            (Some(seen), _) => Past::Seen(seen),
+            (None, lost) => lost,
+        }
     }
 
     /// The process of a server has begun with nothing: whatever was seen of these slots is there no more.
@@ -159,21 +165,23 @@ impl Shared {
         ages.get(&(slot % SLOTS)).is_some_and(|latest| age < *latest)
     }
 
-    /// Some of these slots whose marks were seen.
-    pub(super) fn seen_among(&self, slots: impl IntoIterator<Item = u16>) -> Vec<u16> {
+    /// Some of these slots that were seen, those first that were answered last.
+    pub(super) fn seen_among(&self, slots: &[u16]) -> Vec<(u16, Seen)> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_seen = |slot: &u16| seen[self.place_of(*slot)].is_some();
-        slots.into_iter().filter(is_seen).take(MOST_LOOKED_AT).collect()
+        let of = |slot: &u16| seen[self.place_of(*slot)].map(|seen| (*slot, seen));
+        let mut among: Vec<_> = slots.iter().filter_map(of).collect();
+        among.sort_by_key(|(_, seen)| Reverse(seen.at));
+        among.truncate(MOST_LOOKED_AT);
+        among
     }
 
-    pub(super) fn learn(&self, slot: u16, now: Wall, epoch: u64) {
-        let answered = Some(Seen { epoch, at: now.as_unix_nanos() / 1_000 });
+    pub(super) fn learn(&self, slot: u16, now: Wall, answered: Seen) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         // Answers that cross each other make nothing unseen. One that is nothing is less than any.
         let last = &mut seen[self.place_of(slot)];
-        *last = answered.max(*last);
+        *last = Some(answered).max(*last);
         drop(seen);
-        self.epoch.fetch_max(epoch, Ordering::Relaxed);
+        self.epoch.fetch_max(answered.epoch, Ordering::Relaxed);
         self.learn_time(now);
     }
 

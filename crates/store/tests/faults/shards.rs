@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tollgate_core::Limit;
 use tollgate_store::{RedisConfig, Store as _};
 
 use crate::moving::{begin, end};
 use crate::process::{Kind, Redis, start_cluster};
-use crate::view::{View, pause, until_linked, until_meanwhile};
+use crate::view::{View, now, pause, until_linked, until_meanwhile};
 
 /// So many keys that lie with a primary, each in a slot of its own.
 fn keys_of(primary: usize, servers: &[Redis], count: usize) -> Vec<String> {
@@ -55,6 +56,34 @@ async fn a_shard_that_starts_with_its_data_has_all_budget_in_slots_that_nobody_h
     servers[0].restart_empty();
     assert_eq!(view.left_at_last(&budget, &keys[1]).await, 20, "there was nothing to lose");
     assert_eq!(view.left_at_last(&budget, &keys[0]).await, 0, "the last moments may be lost");
+}
+
+/// Whoever knows of one slot that something of it is missing knows it of all that were there.
+#[tokio::test]
+async fn a_shard_that_starts_with_a_snapshot_of_before_grants_no_long_window_twice() {
+    let mut servers = start_cluster(Kind::Redis);
+    let_nobody_take_over(&servers);
+    let keys = keys_of(0, &servers, 3);
+    let (busy, quiet) = (View::of(&url(&servers)), View::of(&url(&servers)));
+    let window = busy.budget("window", &Limit::fixed_window("20/month").unwrap());
+    for key in &keys[..2] {
+        assert_eq!(busy.spend(&window, key).await, Ok(true));
+        assert_eq!(quiet.left(&window, key).await, Ok(19));
+    }
+    assert_eq!(servers[0].cli(&["SAVE"]), "OK");
+    let saved = now(&servers[0]);
+    until_meanwhile("it is long ago", || (now(&servers[0]) > saved + 4_200_000).then_some(()))
+        .await;
+    assert_eq!(busy.spend(&window, &keys[0]).await, Ok(true));
+    assert_eq!(quiet.left(&window, &keys[1]).await, Ok(19));
+    servers[0].restart_empty();
+    // One that it has asked about before, one that it asked about last, and one that it never did.
+    for key in &keys {
+        assert_eq!(quiet.left_at_last(&window, key).await, 0, "{key}");
+    }
+    assert_eq!(busy.left_at_last(&window, &keys[0]).await, 0);
+    let others = keys_of(1, &servers, 1);
+    assert_eq!(busy.left_at_last(&window, &others[0]).await, 20, "others have lost nothing");
 }
 
 /// What a shard has lost goes with its slots, and no further: neither are those lost that come to it later, nor

@@ -93,3 +93,10 @@ pub(crate) async fn until_linked(server: &Redis, count: usize) {
     })
     .await;
 }
+
+/// The server's clock, in microseconds.
+pub(crate) fn now(server: &Redis) -> u64 {
+    let time = server.cli(&["TIME"]);
+    let mut parts = time.lines().map(|part| part.parse::<u64>().unwrap());
+    parts.next().unwrap() * 1_000_000 + parts.next().unwrap()
+}

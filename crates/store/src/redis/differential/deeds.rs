@@ -105,6 +105,7 @@ fn fate(longest: u64, keys: usize) -> impl Strategy<Value = Fate> {
         3 => heard.prop_map(Fate::Kept),
         2 => Just(Fate::Deaf),
         2 => Just(Fate::Stale),
+        1 => Just(Fate::Back),
         2 => gone.prop_map(|(is_emptied, known)| Fate::Gone { is_emptied, known }),
         1 => Just(Fate::Unmarked),
         2 => taken.prop_map(|(key, kind)| Fate::Taken { key, kind }),

@@ -14,6 +14,8 @@ pub(super) enum Fate {
     Deaf,
     /// And takes over, with what it knows.
     Stale,
+    /// A primary that heard of nothing, because another had taken over, comes back as it was.
+    Back,
     /// Everything is gone, also the mark; the process is another, or the same that was emptied.
     Gone { is_emptied: bool, known: Known },
     /// Only the mark is.
@@ -45,16 +47,27 @@ pub(super) struct Mark {
     pub(super) memory: Memory,
     /// When it was last written, in microseconds.
     pub(super) beat: u64,
-    /// Until when what is kept of the memory before reaches, or is known to be lost.
-    pub(super) reach: u64,
+    /// Until when what was taken over by an epoch reaches, the last few times.
+    pub(super) reaches: Vec<(u64, u64)>,
+    /// The first epoch of all that is kept, and whether what was before counts as lost.
+    pub(super) root: u64,
+    pub(super) noted: bool,
+    pub(super) is_lost_elsewhere: bool,
 }
 
 impl Mark {
     /// Whether something is missing that somebody has seen.
-    fn lacks(&self, process: &str, seen: Seen) -> bool {
-        let is_earlier = seen.epoch < self.epoch;
-        let reach = if is_earlier { self.reach } else { self.beat };
-        (is_earlier || self.process != process) && seen.at > reach + 3_000_000
+    fn lacks(&self, seen: Seen) -> bool {
+        if seen.since != self.root {
+            return !self.noted || seen.since > self.root;
+        }
+        let taken_over = self.reaches.iter().find(|(epoch, _)| seen.epoch < *epoch);
+        let reach = taken_over.map_or(self.beat, |(_, until)| *until);
+        let is_one = |(epoch, _): &(u64, u64)| *epoch == seen.epoch;
+        let is_ours = seen.epoch == self.root || self.reaches.iter().any(is_one);
+        let reach = if is_ours { reach } else { reach.min(seen.epoch) };
+        let since = self.reaches.iter().filter(|(epoch, _)| seen.epoch < *epoch).count();
+        since < 4 && seen.at > reach + 3_000_000
     }
 }
 
@@ -80,6 +93,15 @@ impl World {
                     self.restore(replica);
                 }
                 self.change_process();
+            }
+            Fate::Back => {
+                if let Some(replica) = self.replica.take() {
+                    self.restore(replica);
+                }
+                if let Some(mark) = &self.written {
+                    (self.process, self.memory) = (mark.process.clone(), mark.memory);
+                    self.is_lost_elsewhere = mark.is_lost_elsewhere;
+                }
             }
             Fate::Gone { is_emptied, known } => {
                 for name in self.names() {
@@ -112,7 +134,9 @@ impl World {
     }
 
     fn told(&self, known: Known) -> Past {
-        let latest = Seen { epoch: self.epochs[self.epochs.len() - 1], at: self.now };
+        let epoch = self.epochs[self.epochs.len() - 1];
+        let since = self.seen.last().map_or(epoch, |seen| seen.since);
+        let latest = Seen { epoch, at: self.now, since };
         match known {
             Known::Nothing => Past::Unknown,
             Known::Now => Past::Seen(latest),
@@ -127,25 +151,29 @@ impl World {
     pub(super) fn remember(&mut self, past: Past) {
         let (now, process) = (self.now, self.process.clone());
         let Some(mark) = &mut self.written else { return self.begin(past) };
-        let lacks = matches!(past, Past::Seen(seen) if mark.lacks(&process, seen));
-        if mark.process == process && !lacks {
+        let lacks = matches!(past, Past::Seen(seen) if mark.lacks(seen));
+        let seen = if let Past::Seen(seen) = past { seen.epoch } else { 0 };
+        if mark.process == process && seen <= mark.epoch && !lacks {
             if now >= mark.beat + 1_000_000 {
                 mark.beat = now;
             }
             return;
         }
-        let (epoch, everything) = (mark.epoch, mark.memory.everything);
+        let (epoch, everything) = (now.max(mark.epoch + 1).max(seen + 1), mark.memory.everything);
         if lacks || matches!(past, Past::Lost(_)) {
             return self.forget(epoch);
         }
-        let reach = mark.beat;
+        let mut reaches = mark.reaches.clone();
+        reaches.push((epoch, mark.beat));
+        let kept = (reaches.split_off(reaches.len().saturating_sub(4)), mark.root, mark.noted);
+        let is_same = mark.process == process;
         let tick = self.tick();
         let memory = Memory { number: self.epochs.len() as u64, lost: Some(tick), everything };
         for key in &mut self.keys {
             key.model = key.model.take().map(|model| model.taken_over(memory, tick));
         }
-        self.is_lost_elsewhere = false;
-        self.write(memory, now.max(epoch + 1), reach);
+        self.is_lost_elsewhere &= is_same;
+        self.write(memory, epoch, kept);
     }
 
     /// There is no mark.
@@ -157,8 +185,9 @@ impl World {
         };
         let memory = Memory { number: self.epochs.len() as u64, lost, everything: lost };
         self.is_lost_elsewhere = matches!(past, Past::LostElsewhere(_));
-        let reach = if past == Past::Unknown { 0 } else { self.now };
-        self.write(memory, self.now, reach);
+        let seen = if let Past::Seen(seen) = past { seen.epoch } else { 0 };
+        let epoch = self.now.max(seen + 1);
+        self.write(memory, epoch, (Vec::new(), epoch, past != Past::Unknown));
         self.unlearn();
     }
 
@@ -169,15 +198,18 @@ impl World {
         // A slot that has lost something elsewhere stays one.
         self.is_lost_elsewhere &=
             self.written.as_ref().is_some_and(|mark| mark.process == self.process);
-        self.write(memory, self.now.max(epoch + 1), self.now);
+        self.write(memory, epoch, (Vec::new(), epoch, true));
         self.unlearn();
     }
 
-    fn write(&mut self, memory: Memory, epoch: u64, reach: u64) {
+    fn write(&mut self, memory: Memory, epoch: u64, kept: (Vec<(u64, u64)>, u64, bool)) {
+        let (reaches, root, noted) = kept;
         self.memory = memory;
         self.epochs.push(epoch);
         let process = self.process.clone();
-        self.written = Some(Mark { process, epoch, memory, beat: self.now, reach });
+        let (beat, is_lost_elsewhere) = (self.now, self.is_lost_elsewhere);
+        self.written =
+            Some(Mark { process, epoch, memory, beat, reaches, root, noted, is_lost_elsewhere });
     }
 
     /// Nothing is known of any key but of those that are somebody else's.

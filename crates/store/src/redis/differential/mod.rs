@@ -6,9 +6,10 @@
 //! the keys are some that are unknown, at rest, kept as a text or lent, and some that somebody else has
 //! written to. In between the memory is lost, or goes on in another process, as it was or as it had been.
 //!
-//! Reading order: [`world`], [`memory`], [`model`], [`deeds`].
+//! Reading order: [`world`], [`memory`], [`model`], [`deeds`]; and for the mark of the memory [`lineage`].
 
 mod deeds;
+mod lineage;
 mod memory;
 mod model;
 #[path = "../../../tests/support/process.rs"]
@@ -292,6 +293,44 @@ fn a_long_window_that_was_lost_stays_lost_when_another_process_takes_over() {
         world.suffer(Fate::Kept(None));
         assert_eq!(left(&mut world), 50, "{limit}");
     }
+}
+
+/// Whoever was answered by another that had taken over does not believe a bucket of before, however short that was.
+#[test]
+fn a_process_that_comes_back_has_taken_over_once_more() {
+    let mut world = World::new(budget(&Limit::token_bucket("100/s").unwrap()), 1, NOW, None);
+    world.answered = Some(0);
+    let mut left = |fate: Option<Fate>| {
+        world.now += 1_000;
+        fate.into_iter().for_each(|fate| world.suffer(fate));
+        ask(&mut world, Exchange::once(0)).unwrap().decision.remaining()
+    };
+    assert_eq!([left(None), left(Some(Fate::Deaf))], [100, 100]);
+    assert_eq!([left(Some(Fate::Kept(None))), left(Some(Fate::Back))], [0, 0]);
+}
+
+/// A loss that was noted long ago says nothing of one that came after it.
+#[test]
+fn what_was_noted_before_a_snapshot_is_no_excuse_for_what_came_after_it() {
+    let window = budget(&Limit::fixed_window("50/day").unwrap());
+    let mut world = World::new(window, 1, NOW, None);
+    world.answered = Some(0);
+    let mut left = |fate: Option<Fate>| {
+        world.now += 1_000;
+        fate.into_iter().for_each(|fate| world.suffer(fate));
+        ask(&mut world, Exchange::once(0)).unwrap().decision.remaining()
+    };
+    assert_eq!([left(None), left(Some(Fate::Deaf))], [50, 50]);
+    let gone = Fate::Gone { is_emptied: false, known: Known::Nothing };
+    // The replica is what is read again, and does not go with the rest.
+    let replica = world.replica.take();
+    world.suffer(gone);
+    world.replica = replica;
+    world.now += 1_000;
+    assert_eq!(ask(&mut world, Exchange::once(20)).unwrap().decision.remaining(), 30);
+    world.suffer(Fate::Stale);
+    world.now += 1_000;
+    assert_eq!(ask(&mut world, Exchange::once(0)).unwrap().decision.remaining(), 0);
 }
 
 /// Whoever asks has heard of the loss by a clock that is an hour ahead of the server's.

@@ -77,10 +77,20 @@ impl World {
         let epoch = now - 7;
         let (process, mark) = ("p0".to_owned(), format!("mark:{number}"));
         let text = format!(
-            "process {process} epoch {epoch} lost {lost_at} kept 0 moved 0 beat {epoch} until 0"
+            "process {process} epoch {epoch} lost {lost_at} kept 0 moved 0 beat {epoch} until - \
+             since {epoch} noted 1"
         );
         said::<()>(redis::cmd("SET").arg(&mark).arg(text));
-        let written = Some(Mark { process: process.clone(), epoch, memory, beat: epoch, reach: 0 });
+        let written = Some(Mark {
+            process: process.clone(),
+            epoch,
+            memory,
+            beat: epoch,
+            reaches: Vec::new(),
+            root: epoch,
+            noted: true,
+            is_lost_elsewhere: false,
+        });
         let epochs = vec![epoch];
         let mut world = Self {
             budget,
@@ -158,7 +168,8 @@ impl World {
         let foreign: Vec<_> = self.keys.iter().map(|key| self.foreign(key)).collect();
         let replies = self.in_redis(questions, word, skew, past);
         let epoch = self.epochs[self.memory.number as usize];
-        self.seen.push(Seen { epoch, at: self.now });
+        let since = self.written.as_ref().unwrap().root;
+        self.seen.push(Seen { epoch, at: self.now, since });
         let mut grants = Vec::new();
         let shift = self.shift();
         for (index, (redis, escrow)) in replies.into_iter().enumerate() {
@@ -309,12 +320,16 @@ impl World {
         let is_all = self.memory.lost == self.memory.everything && !self.is_lost_elsewhere;
         let lost = self.memory.everything.filter(|_| is_all).map_or(0, unix);
         let epoch = self.epochs[self.memory.number as usize];
-        let head = (answers.now, answers.epoch, answers.lost);
-        assert_eq!(head, (answer::wall(self.now), epoch, lost));
+        let since = self.written.as_ref().unwrap().root;
+        let head = (answers.now, answers.epoch, answers.lost, answers.since);
+        assert_eq!(head, (answer::wall(self.now), epoch, lost, since));
         let (mark, said) =
             (self.written.as_ref().unwrap(), said(redis::cmd("GET").arg(&self.mark)));
         let said: String = said;
-        let times = format!(" beat {} until {}", mark.beat, mark.reach);
+        let Mark { beat, reaches, root, noted, .. } = mark;
+        let reaches: Vec<_> = reaches.iter().map(|(by, until)| format!("{by}:{until}")).collect();
+        let reaches = if reaches.is_empty() { "-".into() } else { reaches.join(",") };
+        let times = format!(" beat {beat} until {reaches} since {root} noted {}", u8::from(*noted));
         assert!(said.ends_with(&times), "{said} is not{times}");
     }
 

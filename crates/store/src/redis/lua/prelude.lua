@@ -25,25 +25,32 @@ local NOW = clock[1] * MILLION + clock[2]
 --
 -- Whatever a server knows, after a restart or as a replica, is all that was written up to some moment. The mark
 -- is written once a second at least while anybody asks (beat), so that moment is not much later than the beat of
--- the mark that it finds. It says `until` when what is kept reaches at least, or is known to be lost.
+-- the mark that it finds. From then on the mark says `until` when what was taken over reaches: the epoch that
+-- took over, and that moment, of the last few times. It says `since` which epoch nothing was lost but last
+-- moments, and whether what was before that counts as lost (noted), or whoever was the first to ask knew of
+-- nothing.
 --
--- Who asks tells what they have seen: a mark of that epoch, with which they were answered last at that time
--- (seen). If a mark is missing that they have seen, or what is kept does not reach to where they were answered,
--- everything counts as lost: nobody knows what was spent in between. Otherwise they tell when the process that
--- they ask has lost all it had, the slot among it (lost), or another that had the slot then (elsewhere), or
--- that they know of nothing (none). In a Cluster a second word says what has become of the process that a
--- mark names: that third word has given the slot away in good order (given), or it has not (gone), or it is to
--- be named in place of an answer (ask), with the rest of what tells marks apart. A slot that was given away has
--- lost nothing, and its mark changes hands. It says how often it was `moved`: whatever was lost before, the
--- process that has it now did not lose it.
+-- Who asks tells what they have seen: the epoch of the mark that they were answered with last, when, and since
+-- which epoch nothing was lost then (seen). If a mark is missing that they have seen, or it is since another epoch
+-- and nobody has noted a loss after that, or what is kept does not reach to where they were answered, everything
+-- counts as lost: nobody knows what was spent in between. Otherwise they tell when the process that they ask has lost all it had, the slot among it
+-- (lost), or another that had the slot then (elsewhere), or that they know of nothing (none). In a Cluster a second
+-- word says what has become of the process that a mark names: that third word has given the slot away in good
+-- order (given), or it has not (gone), or it is to be named in place of an answer (ask), with the rest of what
+-- tells marks apart. A slot that was given away has lost nothing, and its mark changes hands. It says how often it
+-- was `moved`: whatever was lost before, the process that has it now did not lose it.
 --
 -- The mark is a text, so that it comes with all others.
-local MARK = '^process (%S+) epoch (%d+) lost (%d+) kept (%d+) moved (%d+) beat (%d+) until (%d+)$'
+local MARK = '^process (%S+) epoch (%d+) lost (%d+) kept (%d+) moved (%d+)' ..
+    ' beat (%d+) until (%S+) since (%d+) noted ([01])$'
 local process, known = ARGV[1], ARGV[2]
 
 -- The time between two beats; and how much of the end may be missing of what is kept, which is that, and what
 -- is not on a disk yet that is written to once a second.
 local BEAT, MISSING = MILLION, 3 * MILLION
+
+-- So many takeovers are remembered. Who has seen nothing since them tells nothing.
+local TAKEOVERS = 4
 
 -- What is asked of whom: the same of every key, all of which are different (all); the same of every
 -- key (same); something like it of each (every); or anything of each.
@@ -52,15 +59,15 @@ local asked = ARGV[3]
 -- The texts under all keys, if they are fetched at once.
 local FOUND = asked == 'all' and call('MGET', unpack(KEYS))
 
-local EPOCH, LOST, KEPT, EPOCH_TEXT, LOST_TEXT
+local EPOCH, LOST, KEPT, ROOT, EPOCH_TEXT, LOST_TEXT
 -- How often the slot was moved in this memory, in digits.
 local moves = '0'
 do
     local mark = FOUND and FOUND[1] or try('GET', KEYS[1])
-    local of, kept, beat, reach
+    local of, kept, beat, reaches, root, noted
     if mark then
         local text = type(mark) == 'string' and mark or ''
-        of, EPOCH_TEXT, LOST_TEXT, kept, moves, beat, reach = string.match(text, MARK)
+        of, EPOCH_TEXT, LOST_TEXT, kept, moves, beat, reaches, root, noted = string.match(text, MARK)
         if not of then
             local remedy = ' is not ours: rename it, or use another database'
             return redis.error_reply('ERR ' .. KEYS[1] .. remedy)
@@ -69,51 +76,72 @@ do
     -- Most of those who ask were answered in this memory before: "seen", and its number.
     local is_usual = of == process and string.sub(known, 6, 5 + #EPOCH_TEXT) == EPOCH_TEXT
     if not is_usual or NOW - beat >= BEAT then
-        local what, first, second, verdict, former =
-            string.match(known, '^(%a+) (%d+) (%d+) ?(%a*) ?(%S*)$')
+        local what, first, second, seen_since, verdict, former =
+            string.match(known, '^(%a+) (%d+) (%d+) (%d+) ?(%a*) ?(%S*)$')
         local is_another = of ~= process
         if of and is_another and verdict ~= '' and former ~= of then
             return 'former ' .. of .. ' ' .. EPOCH_TEXT .. ' ' .. moves
         end
         local is_given = of and is_another and verdict == 'given'
         if is_given then moves = format('%d', moves + 1) end
-        local is_new = is_another and not is_given
-        -- What was seen of an earlier memory than that of the mark was to be taken over by it.
+        local has_taken_over = is_another and not is_given
+        local seen = what == 'seen' and tonumber(first) or 0
+        -- Who has seen a later epoch knows that another had taken over, and it is as if this one did again.
+        local is_new = has_taken_over or (of and seen > tonumber(EPOCH_TEXT))
         local is_missing = not of and what == 'seen'
         if of and what == 'seen' then
-            local is_earlier = tonumber(first) < tonumber(EPOCH_TEXT)
-            local kept_until = is_earlier and reach or beat
-            is_missing = (is_earlier or is_new) and second - kept_until > MISSING
+            local reach, takeovers = beat, 0
+            local is_ours = seen == tonumber(root)
+            for epoch, kept_until in string.gmatch(reaches, '(%d+):(%d+)') do
+                is_ours = is_ours or seen == tonumber(epoch)
+                if seen < tonumber(epoch) then
+                    if takeovers == 0 then reach = kept_until end
+                    takeovers = takeovers + 1
+                end
+            end
+            -- Of a memory that nobody has taken over all is missing since it began.
+            if not is_ours then reach = min(tonumber(reach), seen) end
+            seen_since = tonumber(seen_since)
+            if seen_since == tonumber(root) then
+                is_missing = takeovers < TAKEOVERS and second - reach > MISSING
+            else
+                is_missing = noted == '0' or seen_since > tonumber(root)
+            end
         end
         if is_new or is_missing then
-            local lost, since, at = tonumber(LOST_TEXT), tonumber(kept), NOW
-            if is_new then moves = '0' end
+            local lost, kept_since, at = tonumber(LOST_TEXT), tonumber(kept), NOW
+            -- Another one even if the clock stands still, or runs backwards.
+            EPOCH_TEXT = format('%d', max(NOW, (tonumber(EPOCH_TEXT) or 0) + 1, seen + 1))
+            if has_taken_over then moves = '0' end
             if of and not is_missing and what ~= 'lost' then
-                kept = lost == 0 and '1' or format('%d', since == 0 and lost or since)
-                reach = beat
+                kept = lost == 0 and '1' or format('%d', kept_since == 0 and lost or kept_since)
+                reaches = string.gsub(reaches, '^%-$', '')
+                if select(2, string.gsub(reaches, ':', '')) >= TAKEOVERS then
+                    reaches = string.gsub(reaches, '^%d+:%d+,', '')
+                end
+                reaches = reaches .. (reaches == '' and '' or ',') .. EPOCH_TEXT .. ':' .. beat
             else
                 -- Who asks may have a clock that is ahead.
                 if not of and what ~= 'seen' then at = min(NOW, tonumber(first)) end
                 if what == 'elsewhere' then moves = '1' end
-                kept, reach = '0', (of or what ~= 'none') and format('%d', NOW) or '0'
+                kept, reaches, root = '0', '-', EPOCH_TEXT
+                noted = (of or what ~= 'none') and '1' or '0'
             end
-            -- Another one even if the clock stands still, or runs backwards.
-            EPOCH = max(NOW, (tonumber(EPOCH_TEXT) or 0) + 1)
-            EPOCH_TEXT, LOST_TEXT, beat = format('%d', EPOCH), format('%d', at), NOW
+            LOST_TEXT, beat = format('%d', at), NOW
         end
-        if is_another or is_missing or NOW - beat >= BEAT then
-            call('SET', KEYS[1], format(
-                'process %s epoch %s lost %s kept %s moved %s beat %d until %s',
-                process, EPOCH_TEXT, LOST_TEXT, kept, moves, max(NOW, beat), reach))
+        if is_another or is_new or is_missing or NOW - beat >= BEAT then
+            call('SET', KEYS[1], format('process %s epoch %s lost %s kept %s moved %s ' ..
+                'beat %d until %s since %s noted %s', process, EPOCH_TEXT, LOST_TEXT, kept, moves,
+                max(NOW, beat), reaches, root, noted))
         end
     end
-    EPOCH, LOST, KEPT = tonumber(EPOCH_TEXT), tonumber(LOST_TEXT), tonumber(kept)
+    EPOCH, LOST, KEPT, ROOT = tonumber(EPOCH_TEXT), tonumber(LOST_TEXT), tonumber(kept), tonumber(root)
 end
 
 -- All answers are one text, a line for each. First stand the time, the memory, when all before it was lost
--- by this process, and how often the slot was moved.
+-- by this process, how often the slot was moved, and since which epoch nothing was lost.
 local ANSWERS = { clock[1] .. ' ' .. clock[2] .. ' ' .. EPOCH_TEXT .. ' ' ..
-    ((KEPT > 0 or moves ~= '0') and '0' or LOST_TEXT) .. ' ' .. moves }
+    ((KEPT > 0 or moves ~= '0') and '0' or LOST_TEXT) .. ' ' .. moves .. ' ' .. format('%d', ROOT) }
 
 -- The time that a key is kept after it was last written, what its limit reads like, and the terms of
 -- lending.

@@ -6,7 +6,7 @@
 local function window_loss(is_short, former)
     local lost = LOST
     if lost > 0 and KEPT > 0 and not is_short then
-        lost = (KEPT > 1 and (former or 0) < KEPT) and KEPT or 0
+        lost = (KEPT > 1 and (former or 0) < ROOT) and KEPT or 0
     end
     return lost > 0 and lost or nil
 end
