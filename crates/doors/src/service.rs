@@ -1,5 +1,6 @@
 //! What all doors ask.
 
+mod loss_log;
 mod many;
 #[cfg(test)]
 pub(crate) mod silent;
@@ -26,6 +27,7 @@ use crate::held::Budget;
 use crate::log_level::LogLevel;
 use crate::metrics::{Family, Metrics};
 use crate::observer::{Decided, Observer};
+use crate::service::loss_log::LossLog;
 pub(crate) use crate::service::many::THROTTLED;
 use crate::service::many::Throttles;
 pub(crate) use crate::service::together::Together;
@@ -150,11 +152,13 @@ impl Service {
     }
 
     /// Writes to the log when the store fails, and when it is well again, each time once; and why rules
-    /// decide single requests without it, now and then. Does not end.
+    /// decide single requests without it, now and then; and that it has lost its memory. Does not end.
     pub async fn watch_store(&self) {
         let Some(mut health) = self.engine.health() else { return std::future::pending().await };
+        let mut losses = LossLog::of(&self.engine);
         loop {
             tokio::select! {
+                () = losses.tell() => {}
                 changed = health.changed() => match changed {
                     Ok(()) => tell_health(&health.borrow_and_update()),
                     Err(_) => return,

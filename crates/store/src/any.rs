@@ -4,11 +4,13 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use tokio::sync::watch;
 use tollgate_core::lease::Grant;
 
 use crate::ask::Ask;
 use crate::budget::Budget;
 use crate::error::StoreError;
+use crate::loss::Losses;
 use crate::store::{Pulse, Store};
 
 /// A store of some kind, chosen while the program runs. Clones are the same store.
@@ -53,6 +55,10 @@ impl Store for AnyStore {
     async fn ping(&self) -> Result<Pulse, StoreError> {
         self.0.ping().await
     }
+
+    fn losses(&self) -> Option<watch::Receiver<Losses>> {
+        self.0.losses()
+    }
 }
 
 impl fmt::Debug for AnyStore {
@@ -72,6 +78,8 @@ trait Boxed: Send + Sync {
     ) -> Answer<'a, Result<bool, StoreError>>;
 
     fn ping(&self) -> Answer<'_, Result<Pulse, StoreError>>;
+
+    fn losses(&self) -> Option<watch::Receiver<Losses>>;
 }
 
 type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -91,5 +99,9 @@ impl<S: Store> Boxed for S {
 
     fn ping(&self) -> Answer<'_, Result<Pulse, StoreError>> {
         Box::pin(Store::ping(self))
+    }
+
+    fn losses(&self) -> Option<watch::Receiver<Losses>> {
+        Store::losses(self)
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tollgate_core::Tick;
 use tollgate_core::lease::{Carried, Exchange, Grant};
 use tollgate_local::{ByHash, Clock, KeyHash, Lately};
@@ -11,6 +12,7 @@ use tollgate_local::{ByHash, Clock, KeyHash, Lately};
 use crate::ask::Ask;
 use crate::budget::Budget;
 use crate::error::StoreError;
+use crate::loss::Losses;
 use crate::store::{Pulse, Store};
 
 /// What a key was counted by before its limit changed: another budget, so the store knows it under
@@ -206,6 +208,10 @@ impl<S: Store, C: Clock> Store for Carrying<S, C> {
 
     async fn ping(&self) -> Result<Pulse, StoreError> {
         self.store.ping().await
+    }
+
+    fn losses(&self) -> Option<watch::Receiver<Losses>> {
+        self.store.losses()
     }
 }
 

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tollgate_core::Wall;
 use tollgate_core::lease::Grant;
 
 use crate::ask::Ask;
 use crate::budget::Budget;
 use crate::error::StoreError;
+use crate::loss::Losses;
 
 /// Who keeps the books of shared limits.
 ///
@@ -47,7 +49,8 @@ pub trait Store: Send + Sync + 'static {
     -> impl Future<Output = Vec<Result<Grant, StoreError>>> + Send;
 
     /// Forgets a key: it has its whole budget, as if nothing had ever been spent or lent. Whether
-    /// anything was known of it. For an operator who lets somebody begin anew.
+    /// anything was known of it, or it counted as used up because the store has lost its memory. For an
+    /// operator who lets somebody begin anew.
     ///
     /// Nodes that hold a lease of the key keep it until it ends, so for so long they can pass what
     /// was lent to them beside the budget that the key has now.
@@ -59,6 +62,13 @@ pub trait Store: Send + Sync + 'static {
 
     /// Whether the store answers, and what time it has.
     fn ping(&self) -> impl Future<Output = Result<Pulse, StoreError>> + Send;
+
+    /// What it was found to have forgotten, now and whenever there is more: from then on keys count as
+    /// used up for a while, as nobody knows what they had spent. `None` if it does not forget while it is
+    /// there.
+    fn losses(&self) -> Option<watch::Receiver<Losses>> {
+        None
+    }
 }
 
 /// What a store says of itself.

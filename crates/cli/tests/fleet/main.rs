@@ -20,6 +20,7 @@ mod doctor;
 mod faults;
 mod load;
 mod log;
+mod losses;
 mod operators;
 #[path = "../../../store/tests/support/process.rs"]
 mod redis;

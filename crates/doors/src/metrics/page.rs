@@ -282,6 +282,8 @@ fn of_tls(tls: &Tls) -> Vec<Family> {
 fn of_store(service: &Service) -> Vec<Family> {
     let stats = service.engine().sharing().unwrap_or_default();
     let SharingStats { lent, short, asked, degraded, exchanges, failures, .. } = stats;
+    let losses = service.engine().losses().map(|losses| losses.borrow().clone());
+    let losses = losses.unwrap_or_default();
     let by = |how: &str, count| (vec![("how", how.to_owned())], count);
     let decisions =
         vec![by("lent", lent), by("short", short), by("asked", asked), by("degraded", degraded)];
@@ -314,6 +316,20 @@ fn of_store(service: &Service) -> Vec<Family> {
             "tollgate_store_unpaid",
             "What passed while the store was away and could not be told to it later.",
             one(stats.unpaid),
+        ),
+        counter(
+            "tollgate_store_losses",
+            "How often this node found that the store has lost its memory, or that another server has \
+             taken it over: keys count as used up for a while.",
+            one(losses.found),
+        ),
+        gauge(
+            "tollgate_store_lost_timestamp_seconds",
+            "When that last happened, in seconds since 1970; 0 if it never did.",
+            vec![(
+                Labels::new(),
+                losses.latest.map_or(0.0, |loss| seconds(loss.at.as_unix_nanos())),
+            )],
         ),
         gauge(
             "tollgate_store_degraded",

@@ -11,6 +11,7 @@ use crate::redis::failure;
 use crate::redis::form::{Former, Memory, Seen, Verdict};
 use crate::redis::job::Job;
 use crate::redis::link::Link;
+use crate::redis::noticed::Word;
 use crate::redis::route::host_of;
 use crate::redis::shared::Shared;
 
@@ -229,6 +230,13 @@ impl Round<'_> {
         }
     }
 
+    /// What answers about keys of a slot say about the memory that they are from.
+    fn word(&self, slot: u16, answers: &Answers<'_>) -> Word<'_> {
+        let Answers { now, epoch, lost, .. } = *answers;
+        let (server, process) = (&self.link.address, &self.link.process);
+        Word { server, process, slot, now: now.as_unix_nanos() / 1_000, epoch, lost }
+    }
+
     fn read(&self, group: Vec<Job>, reply: Value) -> Vec<Job> {
         let mut again = Vec::new();
         let Some(answers) = Answers::read(&reply, group.len()) else {
@@ -240,6 +248,7 @@ impl Round<'_> {
         let (now, epoch) = (answers.now, answers.epoch);
         self.shared.learn_loss(&self.link.address, &self.link.process, answers.lost);
         if let Some(first) = group.first() {
+            self.shared.noticed.learn(self.word(first.name.slot, &answers));
             let at = now.as_unix_nanos() / 1_000;
             self.shared.learn(first.name.slot, now, Seen { epoch, at, since: answers.since });
             self.shared.learn_age(first.name.slot, Age { epoch, moves: answers.moves });

@@ -94,6 +94,7 @@ mod identity;
 mod job;
 mod link;
 mod name;
+mod noticed;
 mod restart;
 mod route;
 mod script;
@@ -112,7 +113,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 use tollgate_core::Decision;
 use tollgate_core::lease::{Exchange, Grant};
@@ -121,6 +122,7 @@ use tollgate_local::Clock;
 use crate::ask::Ask;
 use crate::budget::Budget;
 use crate::error::StoreError;
+use crate::loss::Losses;
 use crate::memory::unremembered;
 use crate::store::{Pulse, Store};
 use address::Address;
@@ -291,6 +293,10 @@ impl Store for RedisStore {
         let wall = answer.map_err(|_| ended())??;
         let round_trip = self.shared.clock.now().since(begin);
         Ok(Pulse { wall, round_trip, epoch: self.shared.epoch() })
+    }
+
+    fn losses(&self) -> Option<watch::Receiver<Losses>> {
+        Some(self.shared.noticed.losses())
     }
 }
 

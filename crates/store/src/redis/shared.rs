@@ -12,6 +12,7 @@ use tollgate_local::Clock;
 use crate::redis::answer::Age;
 use crate::redis::form::{Past, Seen};
 use crate::redis::name::{self, SLOTS};
+use crate::redis::noticed::Noticed;
 use crate::redis::restart::Losses;
 use crate::redis::slots::Slots;
 
@@ -39,6 +40,8 @@ pub(super) struct Shared {
     silent: Mutex<BTreeMap<String, Tick>>,
     /// The latest mark that was seen of each slot that was moved.
     ages: Mutex<BTreeMap<u16, Age>>,
+    /// What is said of losses.
+    pub(super) noticed: Noticed,
 }
 
 impl Shared {
@@ -57,6 +60,7 @@ impl Shared {
             gone: Mutex::default(),
             silent: Mutex::default(),
             ages: Mutex::default(),
+            noticed: Noticed::new(is_cluster),
         }
     }
 

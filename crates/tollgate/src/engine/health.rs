@@ -1,6 +1,7 @@
 //! How an engine with a store is doing.
 
 use tollgate_local::Clock;
+use tollgate_store::Losses;
 
 use crate::engine::Engine;
 use crate::sharing::{Health, Lapse, SharingStats};
@@ -28,6 +29,19 @@ impl<C: Clock> Engine<C> {
     /// ```
     pub fn health(&self) -> Option<tokio::sync::watch::Receiver<Health>> {
         self.sharing.as_ref().map(|sharing| sharing.health())
+    }
+
+    /// What the store was found to have forgotten, now and whenever there is more; `None` without a store,
+    /// and with one that does not forget while it is there.
+    ///
+    /// ```
+    /// # use tollgate::{Engine, RuleSet};
+    /// # let engine = Engine::new(RuleSet::parse("rules: [{ name: a, key: [], limit: 1/s }]")?)?;
+    /// assert!(engine.losses().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn losses(&self) -> Option<tokio::sync::watch::Receiver<Losses>> {
+        self.sharing.as_ref().and_then(|sharing| sharing.losses())
     }
 
     /// Waits until there is something to say about requests that a rule decided as `on_store_failure`

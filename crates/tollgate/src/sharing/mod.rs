@@ -77,7 +77,7 @@ use tokio::sync::{mpsc, watch};
 use tollgate_core::lease::Node;
 use tollgate_core::{Tick, Wall};
 use tollgate_local::{KeyHash, Lately, Place, Purses, Seed, Timer};
-use tollgate_store::{AnyStore, Budget, Carrying, Store};
+use tollgate_store::{AnyStore, Budget, Carrying, Losses, Store};
 
 use breaker::Breaker;
 use debts::Debts;
@@ -217,6 +217,10 @@ impl Sharing {
         let (spent, denied) = self.purses.counts();
         let stats = self.counts.told(self.purses.places().count(), self.breaker.is_open());
         SharingStats { lent: stats.lent + spent, short: stats.short + denied, ..stats }
+    }
+
+    pub(crate) fn losses(&self) -> Option<watch::Receiver<Losses>> {
+        self.store.losses()
     }
 
     pub(crate) fn health(&self) -> watch::Receiver<Health> {

@@ -1,0 +1,68 @@
+//! What operators learn of a store that has lost its memory.
+
+use crate::redis::{Redis, until};
+use crate::{Fleet, check};
+
+/// A rule with one counter for each key, so that every question is one to the store.
+const STRICT: &str = "rules: [{ name: strict, key: [user], limit: 20/day, consistency: strict }]";
+
+const ALICE: &str = r#"{"path":"/","user":"alice"}"#;
+
+/// What lines begin with about a store that has lost all it knew, and one that may lack a little.
+const LOST: &str = "WARN the store has lost its memory";
+const TAKEN_OVER: &str = "WARN the store was started again, or another server has taken over";
+
+/// The lines that begin with that, once there are so many.
+fn said(fleet: &Fleet, begin: &str, count: usize) -> Vec<String> {
+    until("it is said", || {
+        let lines = fleet.nodes[0].process.output();
+        let lines: Vec<_> = lines.into_iter().filter(|line| line.contains(begin)).collect();
+        (lines.len() >= count).then_some(lines)
+    })
+}
+
+#[test]
+fn a_loss_of_memory_is_said_once_and_counted() {
+    let redis = Redis::start(&[]);
+    let fleet = Fleet::start(1, &redis.url(), STRICT);
+    let http = fleet.addresses("http")[0];
+    let losses = || fleet.metric(0, "tollgate_store_losses_total");
+    let when = || fleet.metric(0, "tollgate_store_lost_timestamp_seconds");
+    assert_eq!((check(http, ALICE), losses(), when()), (200, 0.0, 0.0), "a store that is new");
+    for times in 1..3_u8 {
+        redis.cli(&["FLUSHALL"]);
+        (0..5).for_each(|_| assert_eq!(check(http, ALICE), 429));
+        let lines = said(&fleet, LOST, times.into());
+        assert_eq!((lines.len(), losses()), (times.into(), times.into()), "{lines:#?}");
+        let process = redis.cli(&["INFO", "server"]);
+        let process = process.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap();
+        for part in [process.trim(), "server=", "after-the-memory-was-lost", "keys reset"] {
+            assert!(lines[0].contains(part), "{part} is missing in {}", lines[0]);
+        }
+    }
+    let epoch = || redis.cli(&["GET", "tg:epoch"]).split(' ').nth(3).unwrap().to_owned();
+    let lost = epoch().parse::<f64>().unwrap() / 1e6;
+    assert!((when() - lost).abs() < 1e-3, "{} and {lost}", when());
+    // As a replica would find it that takes over.
+    let mark = redis.cli(&["GET", "tg:epoch"]);
+    let process = mark.split(' ').nth(1).unwrap();
+    redis.cli(&["SET", "tg:epoch", &mark.replace(process, "another")]);
+    check(http, ALICE);
+    said(&fleet, TAKEN_OVER, 1);
+    assert_eq!((said(&fleet, LOST, 0).len(), losses()), (2, 3.0));
+}
+
+#[test]
+fn a_node_that_is_started_after_a_loss_says_so_and_does_not_count_it() {
+    let redis = Redis::start(&[]);
+    let fleet = Fleet::start(1, &redis.url(), STRICT);
+    check(fleet.addresses("http")[0], ALICE);
+    redis.cli(&["FLUSHALL"]);
+    check(fleet.addresses("http")[0], ALICE);
+    drop(fleet);
+    let fleet = Fleet::start(1, &redis.url(), STRICT);
+    assert_eq!(check(fleet.addresses("http")[0], ALICE), 429);
+    said(&fleet, LOST, 1);
+    assert_eq!(fleet.metric(0, "tollgate_store_losses_total"), 0.0);
+    assert!(fleet.metric(0, "tollgate_store_lost_timestamp_seconds") > 0.0);
+}
