@@ -38,6 +38,8 @@ struct State {
     lent_here: Option<u64>,
     on_store_failure: Option<String>,
     store_failure: Option<String>,
+    #[serde(default)]
+    lost_ago_ms: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -82,6 +84,16 @@ fn whose_word(keys: &[State]) -> String {
         if let Some(lent @ 1..) = lent_here {
             text += &format!("of {rule}, {lent} lent to this node and not used yet\n");
         }
+    }
+    if let Some(ago) = keys.iter().find_map(|key| key.lost_ago_ms) {
+        let rules: BTreeSet<_> =
+            keys.iter().filter(|key| key.lost_ago_ms.is_some()).map(|key| &*key.rule).collect();
+        let rules = Vec::from_iter(rules).join(", ");
+        text += &format!(
+            "\nthe store lost its memory {} ago, and nobody knows what was used before: of {rules} all counts\n\
+             as used until it is back for certain. `tollgate keys reset` gives it back at once\n",
+            lasting(ago)
+        );
     }
     if let Some(reason) = keys.iter().find_map(|key| key.store_failure.as_ref()) {
         let reason = print::harmless(reason);

@@ -3,6 +3,14 @@
 use crate::redis::{Redis, until};
 use crate::{Fleet, check};
 
+const RULES: &str = "rules:
+  - { name: bucket, key: [user], limit: 20/day }
+  - { name: month, key: [user], limit: 20/month, algorithm: fixed_window }
+  - { name: sliding, key: [user], limit: 20/day, algorithm: sliding_window }
+  - { name: log, key: [user], limit: 20/day, algorithm: sliding_log }
+  - { name: slots, key: [user], concurrent: 20 }
+  - { name: per-second, key: [user], limit: 20/s, consistency: local }";
+
 /// A rule with one counter for each key, so that every question is one to the store.
 const STRICT: &str = "rules: [{ name: strict, key: [user], limit: 20/day, consistency: strict }]";
 
@@ -65,4 +73,30 @@ fn a_node_that_is_started_after_a_loss_says_so_and_does_not_count_it() {
     said(&fleet, LOST, 1);
     assert_eq!(fleet.metric(0, "tollgate_store_losses_total"), 0.0);
     assert!(fleet.metric(0, "tollgate_store_lost_timestamp_seconds") > 0.0);
+}
+
+#[test]
+fn a_key_that_is_used_up_because_of_a_loss_says_why() {
+    let redis = Redis::start(&[]);
+    let fleet = Fleet::start(1, &redis.url(), RULES);
+    assert_eq!(check(fleet.addresses("http")[0], ALICE), 200);
+    let inspect = |user: &str| {
+        let ran = fleet.nodes[0].run(&["keys", "inspect", user, "--output", "json"]);
+        ran.json()["keys"].as_array().unwrap().clone()
+    };
+    let shown = |user: &str| fleet.nodes[0].run(&["keys", "inspect", user]).out;
+    assert!(inspect("user=bob").iter().all(|key| key["lost_ago_ms"].is_null()));
+    assert!(!shown("user=bob").contains("lost its memory"), "{}", shown("user=bob"));
+
+    redis.cli(&["FLUSHALL"]);
+    let keys = inspect("user=bob");
+    for key in &keys[..4] {
+        assert_eq!((&key["used"], &key["total"]), (&20.into(), &20.into()), "{key}");
+        assert_eq!((&key["allowed"], key["lost_ago_ms"].is_u64()), (&false.into(), true), "{key}");
+    }
+    assert!(keys[5]["lost_ago_ms"].is_null(), "it is not shared: {}", keys[5]);
+    let text = shown("user=bob");
+    for part in ["the store lost its memory", "of bucket, log, month, sliding", "keys reset"] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
 }

@@ -138,6 +138,8 @@ struct State<'a> {
     on_store_failure: Option<String>,
     /// Why it does not.
     store_failure: Option<&'a str>,
+    /// How long ago the store lost its memory, if it may count something as used because of that.
+    lost_ago_ms: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -181,6 +183,7 @@ impl<'a> State<'a> {
             lent_here,
             on_store_failure: alone.map(|(policy, _)| policy.to_string()),
             store_failure: alone.map(|(_, reason)| reason.as_str()),
+            lost_ago_ms: state.lost_ago.map(millis),
         }
     }
 }

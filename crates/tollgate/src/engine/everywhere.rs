@@ -165,6 +165,7 @@ async fn told(sharing: &Sharing, states: Vec<(KeyState, Option<Glance>, bool)>) 
             Some((_, Ok(seen))) => {
                 state.decision = seen.decision;
                 state.told_by = ToldBy::Store { lent_here: seen.lent_here };
+                state.lost_ago = seen.lost_ago;
                 is_meant || !seen.is_at_rest
             }
             Some((key, Err(reason))) => {

@@ -55,6 +55,9 @@ pub struct KeyState {
     pub blocked_for: Option<Duration>,
     /// Who says so.
     pub told_by: ToldBy,
+    /// How long ago the store lost its memory, if that weighs on the key: then it may count as used what
+    /// nobody has used, because nobody knows any more.
+    pub lost_ago: Option<Duration>,
 }
 
 /// Whose word it is how a key stands.
@@ -314,6 +317,7 @@ impl<'a> Look<'a> {
             decision,
             blocked_for: block.and_then(|block| block.retry_after()),
             told_by: ToldBy::Node,
+            lost_ago: None,
         }
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Seen {
     pub(crate) lent_here: u64,
     /// Whether nobody has spent anything, or holds anything.
     pub(crate) is_at_rest: bool,
+    /// How long ago the store lost its memory, if it may count something as spent because of that.
+    pub(crate) lost_ago: Option<Duration>,
 }
 
 /// What this node does with it while the store says nothing.
@@ -140,7 +142,17 @@ impl Sharing {
             said => said,
         };
         let is_at_rest = remaining >= limit && reset.is_zero();
-        Seen { decision, lent_here, is_at_rest }
+        let lost_ago = self.lost_ago(key).filter(|_| remaining < limit);
+        Seen { decision, lent_here, is_at_rest, lost_ago }
+    }
+
+    /// How long ago the store lost its memory, if that weighs on the key.
+    fn lost_ago(&self, key: &Glance) -> Option<Duration> {
+        let (losses, now) = (self.losses()?, self.wall());
+        let losses = losses.borrow();
+        let loss = losses.latest.as_ref()?;
+        let ago = now.as_unix_nanos().saturating_sub(loss.at.as_unix_nanos());
+        loss.weighs_on(&key.about.limit.budget, now).then_some(Duration::from_nanos(ago))
     }
 
     /// Has the store forget these keys, and forgets what is lent of them here and what they owe. How
