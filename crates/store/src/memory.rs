@@ -153,7 +153,7 @@ impl<C: Clock> MemoryStore<C> {
             self.keys.fetch_add(1, Ordering::Relaxed);
             shard.books.insert(name_of(ask), books);
         }
-        Ok(was_known)
+        Ok(was_known || memory.lost.is_some())
     }
 
     fn shard_of(&self, ask: &Ask) -> &Mutex<Shard> {

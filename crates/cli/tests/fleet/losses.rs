@@ -76,7 +76,7 @@ fn a_node_that_is_started_after_a_loss_says_so_and_does_not_count_it() {
 }
 
 #[test]
-fn a_key_that_is_used_up_because_of_a_loss_says_why() {
+fn a_key_that_is_used_up_because_of_a_loss_says_why_and_is_reset() {
     let redis = Redis::start(&[]);
     let fleet = Fleet::start(1, &redis.url(), RULES);
     assert_eq!(check(fleet.addresses("http")[0], ALICE), 200);
@@ -99,4 +99,10 @@ fn a_key_that_is_used_up_because_of_a_loss_says_why() {
     for part in ["the store lost its memory", "of bucket, log, month, sliding", "keys reset"] {
         assert!(text.contains(part), "{part} is missing in\n{text}");
     }
+
+    let reset = fleet.nodes[0].run(&["keys", "reset", "user=bob", "--rule", "month"]);
+    assert!(reset.out.contains("1 counter is reset"), "{}", reset.out);
+    let keys = inspect("user=bob");
+    assert_eq!((&keys[1]["used"], &keys[1]["lost_ago_ms"]), (&0.into(), &().into()), "{}", keys[1]);
+    assert_eq!(keys[0]["used"], 20);
 }

@@ -8,7 +8,8 @@
 --   fields               the names of its numbers in the key's hash; a text has them in this order
 --   to_text(account), of_text(text)  its numbers in a text, and back
 --   read(account)        its arguments of a question
---   open(account, former)  the numbers of a key that is not known, or of a former memory
+--   open(account, former)  the numbers of a key that is not known, or of a former memory; `lost` says when
+--                        it was lost, if it was
 --   settle(account)      lets time pass up to account.at; false if the question names other windows
 --   hold_down(account, s, ns)
 --   advance(account)     what else there is to do when time has passed; not of all budgets
@@ -350,7 +351,8 @@ local function undo(account, budget, ask)
     if first ~= first_now or second ~= second_now then account.is_changed = true end
 end
 
--- Leaves a key that has its whole budget, and nobody who holds any of it.
+-- Leaves a key that has its whole budget, and nobody who holds any of it. One that is not known and counts as
+-- used up because of a loss gets something back as well.
 local function forget(account, budget)
     if LOST > 0 then
         -- A key that is not there would be taken for one that was lost.
@@ -361,7 +363,7 @@ local function forget(account, budget)
     elseif account.is_known then
         call('DEL', account.key)
     end
-    return format('%d %d', FORGOTTEN, account.is_known and 1 or 0)
+    return format('%d %d', FORGOTTEN, (account.is_known or account.lost) and 1 or 0)
 end
 
 -- What the key brings along, if it does, and where there is something to spend.

@@ -22,6 +22,7 @@ end
 
 function bucket.open(account)
     if LOST == 0 then return end
+    account.lost = LOST
     -- Empty when the last lease of the former memory is over.
     local s, ns = split(LOST)
     s, ns = add(s, ns, longest_s, longest_ns, BILLION)

@@ -126,7 +126,7 @@ local function take_back(key, at, spent, gone, index, found, found_cost)
     end
 end
 
--- Leaves a key that has its whole budget.
+-- Leaves a key that has its whole budget. One that counts as full because of a loss gets something back.
 local function forgotten(key, head, at)
     if head then
         call('LSET', key, 0, head)
@@ -137,7 +137,7 @@ local function forgotten(key, head, at)
         call('RPUSH', key, title(at, 0))
         call('PEXPIRE', key, ttl)
     end
-    return format('%d %d', FORGOTTEN, head and 1 or 0)
+    return format('%d %d', FORGOTTEN, (head or LOST > 0) and 1 or 0)
 end
 
 local function answer(at, spent, last, cost, fits, retry)

@@ -8,6 +8,7 @@ local UNKNOWN = 'lease unknown'
 -- All of them may be out, until the leases of the former memory are over.
 function permits.open(account)
     if LOST == 0 then return end
+    account.lost = LOST
     local s, ns = split(LOST)
     s, ns = add(s, ns, hold_s, hold_ns, BILLION)
     local unknown = new_lease(0, 0)
