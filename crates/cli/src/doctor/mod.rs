@@ -1,10 +1,11 @@
 //! `tollgate doctor`: whether a store is a good place for counters, and what to do if it is not.
 //!
 //! Each check turns what a server says into a [`Diagnosis`]. Reading order: [`examine`], then the
-//! checks: [`reach`], [`server`], [`timing`], [`script`], [`memory`], [`disk`], [`idle`], [`keys`],
-//! [`cluster`].
+//! checks: [`reach`], [`server`], [`timing`], [`script`], [`memory`], [`disk`], [`idle`], [`cut_off`],
+//! [`keys`], [`cluster`].
 
 mod cluster;
+mod cut_off;
 mod diagnosis;
 mod disk;
 mod idle;
@@ -61,6 +62,8 @@ pub(crate) fn run(flags: &Doctor) -> Result<Ending, Error> {
 /// How a store was named, and what nodes expect of it.
 struct Way<'a> {
     is_cluster: bool,
+    /// Whether Sentinels watch it.
+    is_watched: bool,
     is_tls: bool,
     expected: &'a Expected,
 }
@@ -87,7 +90,8 @@ async fn examine(
             return Ok(vec![place.into_iter().fold(found, |found, place| found.at(&place))]);
         }
     };
-    let way = Way { is_cluster: is_cluster(url), is_tls: speaks_tls(url), expected };
+    let (is_cluster, is_watched) = (speaks_to(url, "+cluster"), speaks_to(url, "+sentinel"));
+    let way = Way { is_cluster, is_watched, is_tls: speaks_tls(url), expected };
     if !way.is_cluster {
         return Ok(of_server(&visit, &[0], &way).await);
     }
@@ -129,7 +133,7 @@ async fn examine(
 
 /// What is found at one server. A key in one of these slots is written and removed.
 async fn of_server(visit: &RedisVisit, slots: &[u16], way: &Way<'_>) -> Vec<Diagnosis> {
-    let Way { is_cluster, is_tls, expected } = *way;
+    let Way { is_cluster, is_watched, is_tls, expected } = *way;
     let mut found = Vec::new();
     let info = match visit.ask(&["INFO"]).await {
         Ok(texts) => Info::new(texts.concat()),
@@ -152,13 +156,14 @@ async fn of_server(visit: &RedisVisit, slots: &[u16], way: &Way<'_>) -> Vec<Diag
         found.push(memory::used(&info, &asked));
         found.push(disk::ask(visit, &info).await);
         found.extend(idle::ask(visit).await);
+        found.extend(cut_off::ask(visit, &info, is_watched).await);
         found.push(keys::ask(visit, is_cluster).await);
     }
     found.into_iter().map(|one| one.at(visit.address())).collect()
 }
 
-fn is_cluster(url: &str) -> bool {
-    url.split("://").next().is_some_and(|scheme| scheme.ends_with("+cluster"))
+fn speaks_to(url: &str, whom: &str) -> bool {
+    url.split("://").next().is_some_and(|scheme| scheme.ends_with(whom))
 }
 
 fn speaks_tls(url: &str) -> bool {
@@ -169,7 +174,7 @@ fn speaks_tls(url: &str) -> bool {
 pub(crate) const STORE: &str = "TOLLGATE_STORE";
 
 const NO_STORE: &str = "no store is named: its reachability, version, role, round trip, clock, \
-    scripts, eviction, memory, disk, idle connections, keys and Cluster would be looked at";
+    scripts, eviction, memory, disk, idle connections, replicas, keys and Cluster would be looked at";
 
 pub(crate) const NO_SCHEME: &str = "what was named is no address of a store: it has no scheme";
 

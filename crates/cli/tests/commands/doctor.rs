@@ -62,7 +62,7 @@ fn every_check_is_explained() {
     let report = json(&redis.url()).ends(0).json();
     let codes =
         report["findings"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap());
-    for code in codes.chain(["cluster", "slots", "nodes", "replicas"]) {
+    for code in codes.chain(["cut-off", "cluster", "slots", "nodes", "replicas"]) {
         assert!(page.contains(&format!("| `{code}` |")), "{code} is not explained");
     }
 }
@@ -422,4 +422,28 @@ fn a_server_alone_is_no_cluster() {
     let redis = Redis::start(&[]);
     let url = redis.url().replace("redis://", "redis+cluster://");
     doctor(&url).ends(1).prints(&["knows of none", "help: write redis:// in place of"]);
+}
+
+#[test]
+fn a_primary_that_would_go_on_beside_another_is_a_warning() {
+    let (primary, replica) = (Redis::start(&[]), Redis::start(&[]));
+    assert_eq!(grades(&primary.url(), 0)("cut-off"), "absent", "nobody can take over");
+    let sentinel = Sentinel::of(&primary);
+    let watched = format!("redis+sentinel://127.0.0.1:{}/main", sentinel.port);
+    assert_eq!(grades(&watched, 0)("cut-off"), "warning");
+    replica.cli(&["REPLICAOF", "127.0.0.1", &primary.port.to_string()]);
+    until("it is followed", || {
+        primary.cli(&["INFO", "replication"]).contains("state=online").then_some(())
+    });
+    doctor(&primary.url()).ends(0).prints(&[
+        "warning  cut-off",
+        "CONFIG SET min-replicas-to-write 1",
+        "`on_store_failure` decides, so have two",
+    ]);
+    primary.cli(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    for url in [&primary.url(), &watched] {
+        doctor(url)
+            .ends(0)
+            .prints(&["ok       cut-off", "it takes no writes 10 s after fewer than 1"]);
+    }
 }

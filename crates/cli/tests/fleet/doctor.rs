@@ -83,6 +83,10 @@ fn nothing_that_nodes_keep_in_a_store_is_foreign_to_it() {
 fn nothing_that_nodes_keep_in_a_cluster_is_foreign_to_it() {
     let servers = start_cluster(Kind::Redis);
     let url = format!("redis+cluster://127.0.0.1:{}", servers[0].port);
+    for server in &servers {
+        // Without it there may be two primaries.
+        server.cli(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    }
     look_at_a_used_store(&url, &servers[..]);
 }
 
