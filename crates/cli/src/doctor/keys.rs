@@ -6,17 +6,23 @@ use tollgate_rules::Lasting;
 use tollgate_store::{RedisVisit, StoreError};
 
 use super::diagnosis::{Diagnosis, why};
+use super::epoch::Marks;
 
-/// Looks at some keys with our names. There may be millions, so not at all of them.
-pub(super) async fn ask(visit: &RedisVisit, is_cluster: bool) -> Diagnosis {
+/// Looks at some keys with our names. There may be millions, so not at all of them. Says what the marks among
+/// them are, if they could be looked at.
+pub(super) async fn ask(visit: &RedisVisit, is_cluster: bool) -> (Diagnosis, Option<Marks>) {
     match look(visit, is_cluster).await {
-        Ok(seen) => seen.diagnosis(),
-        Err(error) => Diagnosis::unknown(
-            CODE,
-            format!("those named tg:* cannot be looked at ({})", why(&error)),
-            "allow `+scan +type` if they should be; nothing else needs it",
-        ),
+        Ok(seen) => (seen.diagnosis(), Some(seen.memory)),
+        Err(error) => {
+            let message = format!("those named tg:* cannot be looked at ({})", why(&error));
+            (Diagnosis::unknown(CODE, message, remedy(&error)), None)
+        }
     }
+}
+
+/// What to do so that they can be.
+fn remedy(_error: &StoreError) -> &'static str {
+    "allow `+scan +type` if they should be; nothing else needs it"
 }
 
 async fn look(visit: &RedisVisit, is_cluster: bool) -> Result<Seen, StoreError> {
@@ -56,6 +62,8 @@ struct Seen {
     older_end_in: Option<u64>,
     /// The first few marks that are none.
     marks: Vec<String>,
+    /// What the others say.
+    memory: Marks,
     is_all: bool,
 }
 
@@ -105,6 +113,9 @@ impl Seen {
         };
         self.count += 1;
         if is_ours {
+            if is_mark {
+                self.memory.note(begin);
+            }
             return;
         }
         if kind == OLDER && !is_mark {
@@ -187,7 +198,7 @@ fn is_counter_text(text: &str) -> bool {
 }
 
 /// Whether a text is the mark of a memory.
-fn is_mark_text(text: &str) -> bool {
+pub(super) fn is_mark_text(text: &str) -> bool {
     let mut words = text.split(' ');
     let is_process = words.next() == Some("process") && words.next().is_some();
     let mut names =
@@ -212,7 +223,7 @@ fn is_number(word: &str) -> bool {
 const CODE: &str = "keys";
 
 /// The mark of a memory, and what the names of those end with that slots of a Cluster have.
-const MARK: &str = "tg:epoch";
+pub(super) const MARK: &str = "tg:epoch";
 const MARK_OF_SLOT: &str = "}:epoch";
 
 /// As many keys, ours or not, are looked at in one round, about.

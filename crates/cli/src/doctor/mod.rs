@@ -2,12 +2,13 @@
 //!
 //! Each check turns what a server says into a [`Diagnosis`]. Reading order: [`examine`], then the
 //! checks: [`reach`], [`server`], [`timing`], [`script`], [`memory`], [`disk`], [`idle`], [`cut_off`],
-//! [`keys`], [`cluster`].
+//! [`keys`], [`epoch`], [`cluster`].
 
 mod cluster;
 mod cut_off;
 mod diagnosis;
 mod disk;
+mod epoch;
 mod idle;
 mod info;
 mod keys;
@@ -157,7 +158,9 @@ async fn of_server(visit: &RedisVisit, slots: &[u16], way: &Way<'_>) -> Vec<Diag
         found.push(disk::ask(visit, &info).await);
         found.extend(idle::ask(visit).await);
         found.extend(cut_off::ask(visit, &info, is_watched).await);
-        found.push(keys::ask(visit, is_cluster).await);
+        let (keys, marks) = keys::ask(visit, is_cluster).await;
+        found.push(keys);
+        found.extend(epoch::ask(visit, is_cluster, marks).await);
     }
     found.into_iter().map(|one| one.at(visit.address())).collect()
 }
@@ -174,7 +177,7 @@ fn speaks_tls(url: &str) -> bool {
 pub(crate) const STORE: &str = "TOLLGATE_STORE";
 
 const NO_STORE: &str = "no store is named: its reachability, version, role, round trip, clock, \
-    scripts, eviction, memory, disk, idle connections, replicas, keys and Cluster would be looked at";
+    scripts, eviction, memory, disk, idle connections, replicas, keys, epoch and Cluster would be looked at";
 
 pub(crate) const NO_SCHEME: &str = "what was named is no address of a store: it has no scheme";
 

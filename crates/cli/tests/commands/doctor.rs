@@ -425,6 +425,36 @@ fn a_server_alone_is_no_cluster() {
 }
 
 #[test]
+fn a_store_that_has_lost_its_memory_says_so_whatever_it_may_be_asked() {
+    let redis = Redis::start(&[]);
+    let of = |url: &str| grades(url, 0);
+    assert_eq!(of(&redis.url())("epoch"), "ok", "nobody has asked it yet");
+    let now = redis.cli(&["TIME"]).lines().next().unwrap().to_owned() + "000000";
+    let mark = |lost: &str, kept: u8| {
+        let text = format!("process p epoch {now} lost {lost} kept {kept} moved 0 beat 1 until 1");
+        redis.cli(&["SET", "tg:epoch", &text]);
+    };
+    mark("0", 0);
+    assert_eq!(of(&redis.url())("epoch"), "ok", "the store was new");
+    mark(&now, 0);
+    doctor(&redis.url()).ends(0).prints(&[
+        &format!("warning  epoch       127.0.0.1:{}: it lost its whole memory ", redis.port),
+        "that of a month for the rest of it",
+        "`tollgate keys reset`",
+        "with `lost 0`",
+    ]);
+    // A user with no more rights than the store needs.
+    let rights = "on >secret ~tg:* +@hash +@list +@string +exists +del +pexpire +time +info +evalsha \
+                  +script|load +select";
+    redis.cli(&[&["ACL", "SETUSER", "store"][..], &rights.split(' ').collect::<Vec<_>>()].concat());
+    let url = format!("redis://store:secret@127.0.0.1:{}", redis.port);
+    let grades = of(&url);
+    assert_eq!((grades("keys").as_str(), grades("epoch").as_str()), ("unknown", "warning"));
+    mark(&now, 1);
+    doctor(&url).ends(0).prints(&["it was started again, or has taken over, "]);
+}
+
+#[test]
 fn a_primary_that_would_go_on_beside_another_is_a_warning() {
     let (primary, replica) = (Redis::start(&[]), Redis::start(&[]));
     assert_eq!(grades(&primary.url(), 0)("cut-off"), "absent", "nobody can take over");
