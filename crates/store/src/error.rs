@@ -47,10 +47,7 @@ pub enum StoreError {
     #[error("the store is loading its data set; it will answer when it has")]
     Loading,
     /// It takes no writes. Nothing was done.
-    #[error(
-        "the store takes no writes: {reason}; name the address of the primary, or of a Sentinel or \
-         Cluster that knows it"
-    )]
+    #[error("the store takes no writes: {reason}; {}", so_that_it_writes(reason))]
     ReadOnly {
         /// What it said.
         reason: String,
@@ -273,6 +270,21 @@ impl StoreError {
                 | Self::Overtaken
                 | Self::Unsupported { .. }
         )
+    }
+}
+
+/// What to do about a server that takes no writes, by the word that it begins with. Not all of them are replicas.
+fn so_that_it_writes(reason: &str) -> &'static str {
+    match reason.split(' ').next() {
+        Some("NOREPLICAS") => {
+            "fewer replicas follow it than `min-replicas-to-write` says, or they are too far behind: see \
+             `INFO replication` for which, and bring them back"
+        }
+        Some("MISCONF") => {
+            "it could not write to its disk: see its log for why, and that the disk is neither full nor \
+             read-only; it takes writes again when it has saved"
+        }
+        _ => "name the address of the primary, or of a Sentinel or Cluster that knows it",
     }
 }
 

@@ -9,7 +9,7 @@ use tollgate_core::{Limit, Wall};
 use tollgate_local::{Clock as _, SystemClock};
 use tollgate_store::{Budget, RedisConfig, Store as _, StoreError};
 
-use crate::process::{Kind, Redis, free_port};
+use crate::process::{Kind, Redis, free_port, until};
 use crate::view::{View, pause};
 
 #[tokio::test]
@@ -116,6 +116,32 @@ async fn a_replica_is_refused_and_so_is_a_primary_that_becomes_one(kind: Kind) {
     }
 }
 
+/// It is the primary, so nobody is to look for another one.
+async fn a_primary_that_takes_no_writes_says_what_it_lacks(kind: Kind) {
+    let redis = Redis::start_as(kind, free_port(), &["--dbfilename", "taken.rdb"]);
+    let view = View::of(&redis.url());
+    let budget = view.bucket("5/day");
+    assert_eq!(view.spend(&budget, "k").await, Ok(true));
+    redis.cli(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    let error = view.spend(&budget, "k").await.unwrap_err();
+    assert!(matches!(error, StoreError::ReadOnly { .. }) && error.is_transient(), "{error}");
+    let said = error.to_string();
+    assert!(said.contains("NOREPLICAS") && said.contains("`min-replicas-to-write`"), "{said}");
+    assert!(!said.contains("address of the primary"), "{said}");
+    redis.cli(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+
+    // A snapshot that cannot be written.
+    redis.cli(&["CONFIG", "SET", "save", "3600 1"]);
+    std::fs::create_dir(redis.folder().join("taken.rdb")).unwrap();
+    redis.cli(&["BGSAVE"]);
+    until("the snapshot has failed", || {
+        redis.cli(&["INFO", "persistence"]).contains("rdb_last_bgsave_status:err").then_some(())
+    });
+    let said = view.spend(&budget, "k").await.unwrap_err().to_string();
+    assert!(said.contains("MISCONF") && said.contains("disk"), "{said}");
+    assert!(!said.contains("address of the primary"), "{said}");
+}
+
 async fn a_server_without_memory_says_so(kind: Kind) {
     let redis = Redis::start_as(kind, free_port(), &["--maxmemory-policy", "noeviction"]);
     let view = View::of(&redis.url());
@@ -208,6 +234,7 @@ async fn a_server_whose_clock_is_wrong_by_years_says_so() {
 with_either_kind!(
     credentials_and_leave_are_asked_for_by_name,
     a_replica_is_refused_and_so_is_a_primary_that_becomes_one,
+    a_primary_that_takes_no_writes_says_what_it_lacks,
     a_server_without_memory_says_so,
     scripts_that_were_flushed_are_loaded_again
 );
