@@ -21,8 +21,28 @@ pub(super) async fn ask(visit: &RedisVisit, is_cluster: bool) -> (Diagnosis, Opt
 }
 
 /// What to do so that they can be.
-fn remedy(_error: &StoreError) -> &'static str {
-    "allow `+scan +type` if they should be; nothing else needs it"
+fn remedy(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::NotAllowed { reason, .. } => {
+            let reason = reason.to_lowercase();
+            let names = |command: &str| {
+                ["'", "`"].iter().any(|quote| reason.contains(&format!("{quote}{command}")))
+            };
+            match names("evalsha") || names("script") {
+                true => {
+                    "allow `+evalsha +script|load`, without which nothing can be decided either"
+                }
+                false => "allow `+scan +type` if they should be; nothing else needs it",
+            }
+        }
+        StoreError::ClusterDown { .. } => {
+            "mend the Cluster, see CLUSTER INFO; and look again when it is well"
+        }
+        StoreError::Timeout { .. } | StoreError::Unreachable { .. } | StoreError::Loading => {
+            "look again when it answers"
+        }
+        _ => "see what the server's log says",
+    }
 }
 
 async fn look(visit: &RedisVisit, is_cluster: bool) -> Result<Seen, StoreError> {
@@ -331,6 +351,30 @@ mod tests {
         let found = seen.diagnosis();
         assert!(found.message.starts_with("1 of 4 keys"), "{found:?}");
         assert!(found.message.contains("2 more were written by an older version"), "{found:?}");
+    }
+
+    #[test]
+    fn what_keeps_keys_from_being_looked_at_has_its_own_remedy() {
+        let not_allowed = |reason: &str| {
+            let (address, reason) = ("h:1".to_owned(), reason.to_owned());
+            remedy(&StoreError::NotAllowed { address, reason })
+        };
+        for reason in [
+            "NOPERM User u has no permissions to run the 'scan' command",
+            "ERR The user executing the script can't run this command or subcommand script: 5f, on \
+             @user_script:1.",
+        ] {
+            assert!(not_allowed(reason).contains("+scan +type"), "{reason}");
+        }
+        for reason in [
+            "NOPERM User u has no permissions to run the 'evalsha' command",
+            "NOPERM this user has no permissions to run the 'script|load' command or its subcommand",
+            "ERR unknown command `EVALSHA`, with args beginning with: ",
+        ] {
+            assert!(not_allowed(reason).contains("+evalsha"), "{reason}");
+        }
+        let reason = "CLUSTERDOWN The cluster is down".to_owned();
+        assert!(remedy(&StoreError::ClusterDown { reason }).contains("CLUSTER INFO"));
     }
 
     #[test]
