@@ -1,6 +1,6 @@
 //! A Cluster of three primaries with a replica each.
 
-use tollgate_store::{Store as _, StoreError};
+use tollgate_store::{Extent, Store as _, StoreError};
 
 use crate::moving::{begin, end, ends};
 use crate::process::{Kind, Redis, start_cluster};
@@ -21,8 +21,23 @@ async fn keys_of_all_slots_are_found_and_stay_found() {
     assert!(sizes.iter().all(|size| size != "0"), "{sizes:?}");
     assert!(view.store.ping().await.is_ok());
 
+    let losses = view.store.losses().unwrap();
+    let found = || {
+        let losses = losses.borrow();
+        (losses.found, losses.latest.as_ref().map(|loss| loss.extent))
+    };
     move_a_slot(&servers, &view).await;
+    assert_eq!(found(), (0, None), "what is moved is not lost");
     kill_a_primary(&mut servers, &view).await;
+    for key in &keys {
+        view.left_at_last(&budget, key).await;
+    }
+    assert_eq!(found(), (1, Some(Extent::LastMoments)), "one server, and many slots");
+    servers[1].cli(&["FLUSHALL"]);
+    for key in &keys {
+        view.left_at_last(&budget, key).await;
+    }
+    assert_eq!(found(), (2, Some(Extent::Everything)), "one server, and many slots");
 }
 
 /// A slot that moves is followed, also while it moves.
