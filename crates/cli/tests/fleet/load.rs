@@ -96,6 +96,10 @@ impl Load {
         self.clients[node].counts.is_doomed.store(true, Ordering::Relaxed);
     }
 
+    pub(crate) fn is_doomed(&self, node: usize) -> bool {
+        self.clients[node].counts.is_doomed.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn end(self) -> Outcome {
         self.end.come();
         let mut batches = Vec::new();

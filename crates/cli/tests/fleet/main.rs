@@ -22,6 +22,7 @@ mod load;
 mod log;
 mod losses;
 mod operators;
+mod overload;
 #[path = "../../../store/tests/support/process.rs"]
 mod redis;
 mod slots;
