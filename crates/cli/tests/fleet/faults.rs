@@ -2,7 +2,7 @@
 
 use crate::client::{Client, encode};
 use crate::overload::{Overload, SECOND, Said};
-use crate::redis::{Kind, Redis, start_cluster, until};
+use crate::redis::{Kind, Redis, Sentinel, start_cluster, until};
 use crate::support::Server;
 use crate::{Fleet, pass};
 
@@ -147,5 +147,21 @@ fn a_primary_of_a_cluster_is_killed_and_its_replica_takes_over() {
             let is_taken = |at: usize| at != primary && holds(&nodes, servers[at].port);
             (0..servers.len()).any(is_taken).then_some(())
         });
+    });
+}
+
+#[test]
+fn a_primary_of_a_sentinel_is_killed_and_its_replica_takes_over() {
+    let mut primary = Redis::start(&["--repl-diskless-sync-delay", "0"]);
+    let replica = Redis::start(&["--replicaof", "127.0.0.1", &primary.port.to_string()]);
+    let sentinel = Sentinel::of(&primary);
+    sentinel.wait_until_it_knows(&replica);
+    let url = format!("redis+sentinel://127.0.0.1:{}/main", sentinel.port);
+    during(&url, |overload| {
+        primary.kill();
+        overload.all_are_answered();
+        overload.all_are_degraded();
+        until("its replica has taken over", || sentinel.names(&replica).then_some(()));
+        overload.all_are_well_again();
     });
 }

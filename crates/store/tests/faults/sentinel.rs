@@ -2,7 +2,7 @@
 
 use tollgate_store::StoreError;
 
-use crate::process::{Kind, Redis, Sentinel, cli, free_port, until};
+use crate::process::{Kind, Redis, Sentinel, free_port, until};
 use crate::view::{View, pause};
 
 async fn the_successor_of_a_primary_is_found_and_grants_no_burst(kind: Kind) {
@@ -13,10 +13,7 @@ async fn the_successor_of_a_primary_is_found_and_grants_no_burst(kind: Kind) {
         &["--replicaof", "127.0.0.1", &primary.port.to_string()],
     );
     let sentinel = Sentinel::of(&primary);
-    until("the Sentinel knows the replica", || {
-        let replicas = cli(sentinel.port, &["SENTINEL", "REPLICAS", "main"]);
-        replicas.contains(&replica.port.to_string()).then_some(())
-    });
+    sentinel.wait_until_it_knows(&replica);
     let address =
         |service| format!("redis+sentinel://127.0.0.1:1,127.0.0.1:{}/{service}", sentinel.port);
     let wrong = View::of(&address("other"));

@@ -150,6 +150,24 @@ impl Sentinel {
         until("the Sentinel listens", || TcpStream::connect(("127.0.0.1", port)).ok());
         Self { port, child }
     }
+
+    /// Waits until it knows who can take the place of the primary, and that one has what the primary has.
+    pub(crate) fn wait_until_it_knows(&self, replica: &Redis) {
+        until("the Sentinel knows the replica", || {
+            let replicas = cli(self.port, &["SENTINEL", "REPLICAS", "main"]);
+            replicas.contains(&replica.port.to_string()).then_some(())
+        });
+        until("the replica has caught up", || {
+            let replication = replica.cli(&["INFO", "replication"]);
+            replication.contains("master_link_status:up").then_some(())
+        });
+    }
+
+    /// Whether it says that this server is the primary.
+    pub(crate) fn names(&self, server: &Redis) -> bool {
+        let named = cli(self.port, &["--raw", "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"]);
+        named.lines().nth(1) == Some(&server.port.to_string())
+    }
 }
 
 impl Drop for Sentinel {
