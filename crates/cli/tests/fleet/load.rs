@@ -134,6 +134,13 @@ impl Outcome {
         waits.max().unwrap_or_default()
     }
 
+    /// How many passed that may have been decided between two moments.
+    pub(crate) fn allowed_between(&self, begin: Instant, end: Instant) -> u64 {
+        let all = self.batches.iter().flatten();
+        let between = all.filter(|batch| batch.heard >= begin && batch.sent <= end);
+        between.map(|batch| u64::from(batch.allowed)).sum()
+    }
+
     /// By how much more passed than a bucket lets pass, in the worst of all intervals: less than
     /// nothing if the limit held in each.
     ///

@@ -31,6 +31,7 @@ mod strict;
 #[path = "../serve/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "this test program uses a part of it")]
 mod support;
+mod windows;
 
 use std::fs;
 use std::net::SocketAddr;

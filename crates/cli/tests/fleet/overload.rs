@@ -22,10 +22,20 @@ pub(crate) struct Overload {
 
 impl Overload {
     pub(crate) fn begin(count: usize, store: &str, rules: &str) -> Self {
+        Self::with(count, store, rules, |_, _| true)
+    }
+
+    /// Only when it is the turn of a node, as `is_on` says.
+    pub(crate) fn with(
+        count: usize,
+        store: &str,
+        rules: &str,
+        is_on: impl Fn(usize, Duration) -> bool + Clone + Send + Sync + 'static,
+    ) -> Self {
         let fleet = Fleet::start(count, store, rules);
         let addresses = fleet.addresses("resp");
         let [lent, strict] = [("/lent", 8), ("/strict", 2)]
-            .map(|(path, each)| Load::begin(&addresses, path, each, |_, _| true));
+            .map(|(path, each)| Load::begin(&addresses, path, each, is_on.clone()));
         Self { fleet, lent, strict }
     }
 
