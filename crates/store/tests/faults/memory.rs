@@ -152,7 +152,7 @@ async fn who_knows_of_a_loss_tells_also_after_a_restart() {
 }
 
 /// When the mark was last written, in microseconds.
-fn beat(redis: &Redis) -> u64 {
+pub(crate) fn beat(redis: &Redis) -> u64 {
     let mark = redis.cli(&["GET", "tg:epoch"]);
     let mut words = mark.split(' ').skip_while(|word| *word != "beat");
     words.nth(1).and_then(|beat| beat.parse().ok()).unwrap_or_else(|| panic!("{mark}"))
