@@ -102,6 +102,8 @@ struct World {
     lineage: Lineage,
     saved: Option<Saved>,
     former: Option<Saved>,
+    /// Whether the process has come back.
+    is_back: bool,
     askers: [Asker; ASKERS],
     /// When each answer was given, and what the server knew then.
     answers: Vec<(u64, Lineage)>,
@@ -124,6 +126,7 @@ impl World {
             lineage: Lineage { began: super::NOW, ..Lineage::default() },
             saved: None,
             former: None,
+            is_back: false,
             askers: [Asker::default(); ASKERS],
             answers: Vec::new(),
         };
@@ -152,7 +155,7 @@ impl World {
                 }
                 Event::Back => {
                     if let Some(former) = self.former.take() {
-                        self.process = former.process;
+                        (self.process, self.is_back) = (former.process, true);
                         self.restore(former);
                     }
                 }
@@ -170,6 +173,7 @@ impl World {
 
     fn begin_another(&mut self) {
         (self.process, self.processes) = (self.processes, self.processes + 1);
+        self.is_back = false;
     }
 
     fn save(&self) -> Saved {
@@ -203,7 +207,9 @@ impl World {
             let (least, most) =
                 (LEAST_MISSING.saturating_sub(self.skew()), MOST_MISSING + self.skew());
             assert!(left == 0 || missing.of <= most, "a second budget: {what}");
-            let may_be_lost = missing.since > least || missing.is_everything;
+            // Of who has come back it is known that another had its place.
+            let is_known = missing.since > 0 && self.is_back;
+            let may_be_lost = missing.since > least || missing.is_everything || is_known;
             assert!(left == should_be || may_be_lost, "nothing was lost: {what}");
             self.lineage.is_lost = left != should_be;
         } else {

@@ -57,7 +57,7 @@ pub(super) struct Mark {
 
 impl Mark {
     /// Whether something is missing that somebody has seen.
-    fn lacks(&self, seen: Seen) -> bool {
+    fn lacks(&self, process: &str, seen: Seen) -> bool {
         if seen.since != self.root {
             return !self.noted || seen.since > self.root;
         }
@@ -67,7 +67,8 @@ impl Mark {
         let is_ours = seen.epoch == self.root || self.reaches.iter().any(is_one);
         let reach = if is_ours { reach } else { reach.min(seen.epoch) };
         let since = self.reaches.iter().filter(|(epoch, _)| seen.epoch < *epoch).count();
-        since < 4 && seen.at > reach + 3_000_000
+        let is_back = self.process == process && seen.epoch > self.epoch;
+        since < 4 && seen.at > reach + 3_000_000 || is_back
     }
 }
 
@@ -151,9 +152,9 @@ impl World {
     pub(super) fn remember(&mut self, past: Past) {
         let (now, process) = (self.now, self.process.clone());
         let Some(mark) = &mut self.written else { return self.begin(past) };
-        let lacks = matches!(past, Past::Seen(seen) if mark.lacks(seen));
+        let lacks = matches!(past, Past::Seen(seen) if mark.lacks(&process, seen));
         let seen = if let Past::Seen(seen) = past { seen.epoch } else { 0 };
-        if mark.process == process && seen <= mark.epoch && !lacks {
+        if mark.process == process && !lacks {
             if now >= mark.beat + 1_000_000 {
                 mark.beat = now;
             }
@@ -166,13 +167,12 @@ impl World {
         let mut reaches = mark.reaches.clone();
         reaches.push((epoch, mark.beat));
         let kept = (reaches.split_off(reaches.len().saturating_sub(4)), mark.root, mark.noted);
-        let is_same = mark.process == process;
         let tick = self.tick();
         let memory = Memory { number: self.epochs.len() as u64, lost: Some(tick), everything };
         for key in &mut self.keys {
             key.model = key.model.take().map(|model| model.taken_over(memory, tick));
         }
-        self.is_lost_elsewhere &= is_same;
+        self.is_lost_elsewhere = false;
         self.write(memory, epoch, kept);
     }
 

@@ -295,10 +295,10 @@ fn a_long_window_that_was_lost_stays_lost_when_another_process_takes_over() {
     }
 }
 
-/// Whoever was answered by another that had taken over does not believe a bucket of before, however short that was.
+/// Whoever was answered by another that had taken over does not believe what is of before, however short that was.
 #[test]
-fn a_process_that_comes_back_has_taken_over_once_more() {
-    let mut world = World::new(budget(&Limit::token_bucket("100/s").unwrap()), 1, NOW, None);
+fn a_process_that_comes_back_has_lost_everything() {
+    let mut world = World::new(budget(&Limit::fixed_window("100/day").unwrap()), 1, NOW, None);
     world.answered = Some(0);
     let mut left = |fate: Option<Fate>| {
         world.now += 1_000;
@@ -306,7 +306,7 @@ fn a_process_that_comes_back_has_taken_over_once_more() {
         ask(&mut world, Exchange::once(0)).unwrap().decision.remaining()
     };
     assert_eq!([left(None), left(Some(Fate::Deaf))], [100, 100]);
-    assert_eq!([left(Some(Fate::Kept(None))), left(Some(Fate::Back))], [0, 0]);
+    assert_eq!([left(Some(Fate::Kept(None))), left(Some(Fate::Back))], [100, 0]);
 }
 
 /// A loss that was noted long ago says nothing of one that came after it.

@@ -32,8 +32,9 @@ local NOW = clock[1] * MILLION + clock[2]
 --
 -- Who asks tells what they have seen: the epoch of the mark that they were answered with last, when, and since
 -- which epoch nothing was lost then (seen). If a mark is missing that they have seen, or it is since another epoch
--- and nobody has noted a loss after that, or what is kept does not reach to where they were answered, everything
--- counts as lost: nobody knows what was spent in between. Otherwise they tell when the process that they ask has lost all it had, the slot among it
+-- and nobody has noted a loss after that, or what is kept does not reach to where they were answered, or another
+-- had taken over whose memory this process does not have, everything counts as lost: nobody knows what was spent
+-- in between. Otherwise they tell when the process that they ask has lost all it had, the slot among it
 -- (lost), or another that had the slot then (elsewhere), or that they know of nothing (none). In a Cluster a second
 -- word says what has become of the process that a mark names: that third word has given the slot away in good
 -- order (given), or it has not (gone), or it is to be named in place of an answer (ask), with the rest of what
@@ -86,8 +87,8 @@ do
         if is_given then moves = format('%d', moves + 1) end
         local has_taken_over = is_another and not is_given
         local seen = what == 'seen' and tonumber(first) or 0
-        -- Who has seen a later epoch knows that another had taken over, and it is as if this one did again.
-        local is_new = has_taken_over or (of and seen > tonumber(EPOCH_TEXT))
+        -- Who has seen a later epoch knows that another had taken over.
+        local is_later = of and seen > tonumber(EPOCH_TEXT)
         local is_missing = not of and what == 'seen'
         if of and what == 'seen' then
             local reach, takeovers = beat, 0
@@ -104,11 +105,12 @@ do
             seen_since = tonumber(seen_since)
             if seen_since == tonumber(root) then
                 is_missing = takeovers < TAKEOVERS and second - reach > MISSING
+                    or is_later and not has_taken_over
             else
                 is_missing = noted == '0' or seen_since > tonumber(root)
             end
         end
-        if is_new or is_missing then
+        if has_taken_over or is_missing then
             local lost, kept_since, at = tonumber(LOST_TEXT), tonumber(kept), NOW
             -- Another one even if the clock stands still, or runs backwards.
             EPOCH_TEXT = format('%d', max(NOW, (tonumber(EPOCH_TEXT) or 0) + 1, seen + 1))
@@ -129,7 +131,7 @@ do
             end
             LOST_TEXT, beat = format('%d', at), NOW
         end
-        if is_another or is_new or is_missing or NOW - beat >= BEAT then
+        if is_another or is_missing or NOW - beat >= BEAT then
             call('SET', KEYS[1], format('process %s epoch %s lost %s kept %s moved %s ' ..
                 'beat %d until %s since %s noted %s', process, EPOCH_TEXT, LOST_TEXT, kept, moves,
                 max(NOW, beat), reaches, root, noted))
