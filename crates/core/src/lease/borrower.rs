@@ -245,6 +245,10 @@ impl Borrower {
     }
 
     pub(super) fn give_back(&mut self) {
+        // The store had too little because it was here.
+        if self.all_tokens() > 0 {
+            self.short_of = None;
+        }
         self.returned = self.returned.saturating_add(self.all_tokens());
         self.permits = self.permits.saturating_sub(self.tokens);
         (self.tokens, self.coming, self.owed) = (0, Coming::NOTHING, 0);

@@ -215,6 +215,37 @@ mod tests {
         assert!(borrower.short_until() > after(96), "until it is answered");
     }
 
+    /// All that there is was lent to one node, which gives it back because nobody comes. Who comes while that is
+    /// on its way is not denied because nothing was left when it was lent.
+    #[test]
+    fn what_is_on_its_way_back_denies_nobody() {
+        let limit = Limit::token_bucket("750/day").unwrap();
+        let lender = Lender::new(&limit, Anchor::default(), Duration::ZERO).unwrap();
+        let mut account = lender.open(Tick::ZERO, Phase::default());
+        let terms = lender.terms().unwrap();
+        let mut borrower = Borrower::new(Node { number: 1, incarnation: 1 }, terms);
+        let mut exchange = |borrower: &mut Borrower, now| {
+            let ask = borrower.exchange(now).expect("there is something to say");
+            (ask, lender.exchange(&mut account, now, &ask).unwrap())
+        };
+        borrower.spend(Tick::ZERO, 750);
+        let (_, grant) = exchange(&mut borrower, Tick::ZERO);
+        assert!(borrower.answer(Tick::ZERO, &grant));
+        // There is nothing more, and it is said so.
+        borrower.book(after(1), 700, 700);
+        assert!(matches!(borrower.spend(after(1), 100), Spend::Ask));
+        let (_, grant) = exchange(&mut borrower, after(1));
+        assert!(borrower.answer(after(1), &grant));
+        assert!(matches!(borrower.clone().spend(after(2), 100), Spend::Short(_)));
+        let idle = borrower.due().unwrap();
+        let (ask, grant) = exchange(&mut borrower, idle);
+        assert!(ask.returned > 0, "{ask:?}");
+        assert!(matches!(borrower.spend(idle, 1), Spend::Ask), "it may ask for it again");
+        assert_eq!(borrower.short_until(), Tick::ZERO);
+        assert!(borrower.answer(idle, &grant));
+        assert!(matches!(borrower.spend(idle, 1), Spend::Ask));
+    }
+
     #[test]
     fn what_the_store_had_long_ago_denies_nobody() {
         let mut borrower = denied();
