@@ -11,7 +11,7 @@ use tollgate_local::{ByHash, KeyHash, Place, Taken};
 use crate::sharing::fetch::Wait;
 use crate::sharing::permit::LentPermit;
 use crate::sharing::spend::{Asking, Lack, Purpose, Shared};
-use crate::sharing::told::{Costs, Told};
+use crate::sharing::told::{Costs, Said, Told};
 use crate::sharing::{About, Call, Sharing};
 
 /// What is kept for requests until they are decided: nobody else takes it meanwhile. What they leave
@@ -291,7 +291,7 @@ impl Keeping<'_> {
         let mut rest = SmallVec::<[u64; 32]>::new();
         for cost in planned.spends.iter().copied() {
             match self.sharing.told_to((self.owner, cost), false, self.now, self.asking) {
-                Some(told) => kept.push_back(Kept { cost, what: KeptWhat::Told(told) }),
+                Some(told) => kept.push_back(Kept { cost, what: self.or_here(told, cost) }),
                 None => rest.push(cost),
             }
         }
@@ -307,6 +307,20 @@ impl Keeping<'_> {
             };
             what.map(|what| kept.push_back(Kept { cost, what })).is_some()
         })
+    }
+
+    /// What the store has said; but what it denies may be here, because it was lent.
+    fn or_here(&mut self, told: Told<About>, cost: u64) -> KeptWhat {
+        let is_denied = matches!(&told.said, Said::Decided(said, _) if !said.is_allowed());
+        let taken = match is_denied {
+            true => self.sharing.purses.take(self.owner, self.now, cost),
+            false => Taken::Unknown,
+        };
+        let Taken::Spent { decision, is_low, place, filling } = taken else {
+            return KeptWhat::Told(told);
+        };
+        self.low.extend(is_low.then_some(place));
+        KeptWhat::Taken(decision, place, filling)
     }
 
     /// Takes what these need in one go, so that all of it is there or nothing is taken.
