@@ -69,7 +69,7 @@ impl Marks {
         Some(marks)
     }
 
-    /// Takes note of a mark: `process P epoch N lost N kept N moved N beat N until N`.
+    /// Takes note of a mark: `process P epoch N lost N kept N ...`.
     pub(super) fn note(&mut self, mark: &str) {
         let words: Vec<_> = mark.split(' ').collect();
         let number = |at: usize| words.get(at).and_then(|word| word.parse().ok()).unwrap_or(0);
@@ -147,8 +147,7 @@ const WHILE_WINDOWS_LAST: Duration = Duration::from_secs(31 * 86_400);
 const WHILE_BUCKETS_FILL: Duration = Duration::from_secs(86_400);
 
 const REMEDY: &str = "`tollgate keys reset` gives single keys a new start. Who knows that nothing was spent before \
-    writes the mark anew (`tg:epoch`, in a Cluster `tg:{...}:epoch`) with `lost 0`, and all else as it is: see \
-    docs/sharing.md#after-the-memory-was-lost";
+    has the mark say so, by the command in docs/sharing.md#after-the-memory-was-lost";
 
 #[cfg(test)]
 mod tests {
@@ -161,7 +160,11 @@ mod tests {
     fn found(marks: &[(u64, u64)]) -> Diagnosis {
         let mut seen = Marks::default();
         for (lost, kept) in marks {
-            seen.note(&format!("process p epoch 7 lost {lost} kept {kept} moved 0 beat 8 until 0"));
+            let mark = format!(
+                "process p epoch 7 lost {lost} kept {kept} moved 0 beat 8 until - since 7 noted 0"
+            );
+            assert!(is_mark_text(&mark), "{mark}");
+            seen.note(&mark);
         }
         seen.diagnosis(NOW)
     }

@@ -342,8 +342,8 @@ impl Answering<'_> {
     fn waits(&mut self, told: Result<(), Wait>) -> Flow {
         match told {
             Ok(()) => {
-                // The next one has its first turn.
-                self.turn = Turn::First;
+                // The next one has its first turn, unless it is carried out with others.
+                self.turn = if self.kept.is_some() { Turn::Now } else { Turn::First };
                 Flow::Goes
             }
             Err(wait) => {

@@ -81,7 +81,7 @@ impl Waiting {
 }
 
 /// So many timeouts after somebody began to wait in vain, the store is asked again.
-const A_MOMENT: u32 = 10;
+const A_MOMENT: u32 = 2;
 
 #[cfg(test)]
 mod tests {

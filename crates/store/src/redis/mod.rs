@@ -52,7 +52,7 @@
 //! Redis lost its memory, and asks before any other does, is wrong, and grants keys one budget
 //! more, until somebody asks who was answered before. In a Cluster the same goes for each slot of a primary, if the first to ask about the slot was not
 //! connected to the primary before it lost its memory; clients connect to all of them. An operator who knows
-//! that nothing was spent writes the mark anew, with `lost 0` and all else as it is.
+//! that nothing was spent writes `lost 0` into the mark, in one step, since clients write it as well.
 //!
 //! Every key has a time to live, of twice what it takes to have its whole budget back, except for the
 //! mark. A policy that evicts keys before their time forgets what was spent, and nobody can tell: use

@@ -58,6 +58,26 @@ async fn a_shard_that_starts_with_its_data_has_all_budget_in_slots_that_nobody_h
     assert_eq!(view.left_at_last(&budget, &keys[0]).await, 0, "the last moments may be lost");
 }
 
+/// Somebody who was not there before asks first, and who was there puts an end to what it took for new.
+#[tokio::test]
+async fn who_knows_of_a_shard_that_started_empty_tells_also_if_somebody_else_was_first() {
+    let mut servers = start_cluster(Kind::Redis);
+    let_nobody_take_over(&servers);
+    let keys = keys_of(0, &servers, 2);
+    let view = View::of(&url(&servers));
+    let budget = view.bucket("20/day");
+    assert_eq!(view.spend(&budget, &keys[0]).await, Ok(true));
+    servers[0].restart_empty();
+    let newcomer = View::of(&url(&servers));
+    for key in &keys {
+        assert_eq!(newcomer.left_at_last(&budget, key).await, 20);
+    }
+    for key in &keys {
+        assert_eq!(view.left_at_last(&budget, key).await, 0, "{key}");
+        assert_eq!(newcomer.left(&budget, key).await, Ok(0), "{key}");
+    }
+}
+
 /// Whoever knows of one slot that something of it is missing knows it of all that were there.
 #[tokio::test]
 async fn a_shard_that_starts_with_a_snapshot_of_before_grants_no_long_window_twice() {

@@ -60,13 +60,14 @@ impl Sharing {
         let first = unanswered.next();
         let count = usize::from(first.is_some()) + unanswered.count();
         let most = self.config.timeout;
+        let is_late = took > most / 2;
+        add(&self.counts.late, if is_late { (answers.len() - failed) as u64 } else { 0 });
         let failure = match first {
             Some(first) => {
                 let all = asks.iter().filter(is_asked).count();
                 Some(first).filter(|_| count * A_FEW_OF >= all)
             }
-            None if took > most / 2 => {
-                add(&self.counts.late, (answers.len() - failed) as u64);
+            None if is_late => {
                 let late = || format!("the store took {took:?} to answer, of at most {most:?}");
                 asks.iter().find(is_asked).map(|ask| (late(), ask))
             }

@@ -312,8 +312,12 @@ impl Keeping<'_> {
     /// What the store has said; but what it denies may be here, because it was lent.
     fn or_here(&mut self, told: Told<About>, cost: u64) -> KeptWhat {
         let is_denied = matches!(&told.said, Said::Decided(said, _) if !said.is_allowed());
-        let taken = match is_denied {
-            true => self.sharing.purses.take(self.owner, self.now, cost),
+        let Self { sharing, now, owner, .. } = *self;
+        // Who takes in vain is counted as denied, and this one is counted already.
+        let is_here =
+            is_denied && matches!(sharing.purses.look(owner, now, cost), Taken::Spent { .. });
+        let taken = match is_here {
+            true => sharing.purses.take(owner, now, cost),
             false => Taken::Unknown,
         };
         let Taken::Spent { decision, is_low, place, filling } = taken else {

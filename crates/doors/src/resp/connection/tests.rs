@@ -162,6 +162,24 @@ fn the_store_is_asked_once_for_all_that_came_together() {
     });
 }
 
+/// Whatever stands before a look in a transaction, the look is answered in it.
+#[test]
+fn a_look_behind_a_check_is_answered_within_its_transaction() {
+    run(async {
+        let mut served = Served::new(DENIES, Duration::from_secs(60)).await;
+        let words = ["MULTI", "TG.CHECK user a", "TG.PEEK user b", "EXEC", "ECHO after"];
+        served.send(&words.map(command).concat()).await;
+        served.slow.asked.notified().await;
+        served.slow.answers.notify_one();
+        // Three lines before the array, its length, both answers, and two lines behind.
+        let told = served.answers(3 + 1 + 2 * LINES + 2).await;
+        assert_eq!(told[3], "*2", "{told:?}");
+        assert_eq!(told[told.len() - 1], "after", "{told:?}");
+        let left = [4, 4 + LINES].map(|at| &*told[at + 3]);
+        assert_eq!(left, [":4", ":5"], "{told:?}");
+    });
+}
+
 #[test]
 fn what_is_kept_for_a_pipeline_ends_where_more_comes_back() {
     run(async {

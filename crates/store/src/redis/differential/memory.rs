@@ -58,8 +58,9 @@ pub(super) struct Mark {
 impl Mark {
     /// Whether something is missing that somebody has seen.
     fn lacks(&self, process: &str, seen: Seen) -> bool {
+        let is_back = self.process == process && seen.epoch > self.epoch;
         if seen.since != self.root {
-            return !self.noted || seen.since > self.root;
+            return !self.noted || seen.since > self.root || is_back;
         }
         let taken_over = self.reaches.iter().find(|(epoch, _)| seen.epoch < *epoch);
         let reach = taken_over.map_or(self.beat, |(_, until)| *until);
@@ -67,7 +68,6 @@ impl Mark {
         let is_ours = seen.epoch == self.root || self.reaches.iter().any(is_one);
         let reach = if is_ours { reach } else { reach.min(seen.epoch) };
         let since = self.reaches.iter().filter(|(epoch, _)| seen.epoch < *epoch).count();
-        let is_back = self.process == process && seen.epoch > self.epoch;
         since < 4 && seen.at > reach + 3_000_000 || is_back
     }
 }

@@ -108,7 +108,12 @@ do
                     or is_later and not has_taken_over
             else
                 is_missing = noted == '0' or seen_since > tonumber(root)
+                    or is_later and not has_taken_over
             end
+        end
+        -- Whoever was the first to ask did not know what this process has lost.
+        if of == process and what == 'lost' and noted == '0' and kept == '0' and moves == '0' then
+            is_missing = true
         end
         if has_taken_over or is_missing then
             local lost, kept_since, at = tonumber(LOST_TEXT), tonumber(kept), NOW
