@@ -434,7 +434,8 @@ fn a_store_that_has_lost_its_memory_says_so_whatever_it_may_be_asked() {
     assert_eq!(of(&redis.url())("epoch"), "ok", "nobody has asked it yet");
     let now = redis.cli(&["TIME"]).lines().next().unwrap().to_owned() + "000000";
     let mark = |lost: &str, kept: u8| {
-        let text = format!("process p epoch {now} lost {lost} kept {kept} moved 0 beat 1 until 1");
+        let rest = format!("moved 0 beat 1 until - since {now} noted 0");
+        let text = format!("process p epoch {now} lost {lost} kept {kept} {rest}");
         redis.cli(&["SET", "tg:epoch", &text]);
     };
     mark("0", 0);
@@ -444,7 +445,7 @@ fn a_store_that_has_lost_its_memory_says_so_whatever_it_may_be_asked() {
         &format!("warning  epoch       127.0.0.1:{}: it lost its whole memory ", redis.port),
         "that of a month for the rest of it",
         "`tollgate keys reset`",
-        "with `lost 0`",
+        "docs/sharing.md#after-the-memory-was-lost",
     ]);
     // A user with no more rights than the store needs.
     let rights = "on >secret ~tg:* +@hash +@list +@string +exists +del +pexpire +time +info +evalsha \
