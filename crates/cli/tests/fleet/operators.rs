@@ -48,7 +48,8 @@ fn keys_of_shared_limits_are_those_of_the_store_and_reset_there() {
     assert_eq!(reset.code, 0, "{}", reset.notes);
     assert!(reset.out.contains("1 counter is reset"), "{}", reset.out);
     assert!(reset.out.contains("other nodes may pass what was lent to them"), "{}", reset.out);
-    assert_eq!(redis.cli(&["--raw", "KEYS", "tg:{user=alice}:default/shared:*"]), "");
+    // What the other node gives back meanwhile may be all that the store knows of it.
+    assert_eq!(inspect(&fleet, 1)[0]["used"], 0);
 
     // The same from a client of Redis, among other commands.
     assert!(spend(&fleet, 2) > 0);
