@@ -38,10 +38,25 @@ fn hot_keys_ask_the_store_seldom_whether_they_pass_or_not() {
     }
 }
 
+/// Requests that are some ten milliseconds apart come with pauses after which a node would give back what it
+/// has, and then ask again.
+#[test]
+fn keys_that_are_neither_hot_nor_cold_ask_the_store_as_seldom() {
+    for (quota, per_node) in [("100/s", 80), ("200/s", 100), ("300/s", 100), ("1k/s", 120)] {
+        let (keys, nodes) = (8, 5);
+        let per_second = per_node * keys * nodes;
+        let some =
+            Hot { keys, sample: keys, nodes, per_second, quota: quota.into(), ..Hot::default() };
+        let figures = hot(&some).unwrap();
+        assert!(figures.most_in_a_second <= 12, "{quota}, {per_node}/s: {figures:?}");
+    }
+}
+
 #[test]
 fn lending_passes_never_more_and_hardly_less_than_may() {
-    // What comes in while all nodes pause is a part of all that is the smaller the longer it takes.
-    for (nodes, seconds) in [(1, 150), (5, 40), (50, 40)] {
+    // Of fifty nodes some have just been lent something that they have not been asked for yet: a part of
+    // all that is the smaller the longer it takes.
+    for (nodes, seconds) in [(1, 10), (5, 10), (50, 40)] {
         let fleet = Accuracy { seconds, ..Accuracy::of(nodes, Load::Steady) };
         let course = accuracy(&fleet, Sharing::Lending).unwrap();
         assert_eq!(course.over_percent, 0.0, "{nodes} nodes");
@@ -49,6 +64,17 @@ fn lending_passes_never_more_and_hardly_less_than_may() {
         assert!(course.under_percent <= 0.1, "{nodes} nodes: {}", course.under_percent);
         let turns = accuracy(&Accuracy::of(nodes.max(2), Load::Turns), Sharing::Lending).unwrap();
         assert!(turns.under_percent <= 0.3, "{nodes} nodes: {}", turns.under_percent);
+    }
+}
+
+#[test]
+fn bursts_find_what_has_come_in_since_the_last() {
+    for (nodes, seed) in [(1, 1), (1, 2), (1, 3), (1, 4), (5, 1), (5, 2)] {
+        let fleet = Accuracy { seed, ..Accuracy::of(nodes, Load::Bursts) };
+        let bursts = accuracy(&fleet, Sharing::Lending).unwrap();
+        assert_eq!(bursts.over_percent, 0.0, "{nodes} nodes, seed {seed}");
+        let under = bursts.under_percent;
+        assert!(under <= 0.3, "{nodes} nodes, seed {seed}: {under}");
     }
 }
 

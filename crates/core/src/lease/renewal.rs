@@ -40,7 +40,7 @@ impl Borrower {
         let idle = is_idle.then(|| match self.all_tokens() {
             // There is nothing to give back. What was used is told when it is time to ask again.
             0 => self.idle_from().max(self.ready),
-            _ => self.idle_from(),
+            _ => self.idle_from().max(self.last_sent.after(LEAST_KEPT)),
         });
         // Long before the lease is over, and often enough for the store to know what is used. Permits
         // that are in use when it is over are lent to others as well: there is time to try again.
@@ -118,6 +118,30 @@ impl Borrower {
     /// ```
     pub const fn is_waiting(&self) -> bool {
         self.pending.is_some()
+    }
+
+    /// Whether a request that finds too little asks for itself, with
+    /// [`Exchange::strict`](super::Exchange::strict): what is awaited is for another request alone, or
+    /// for nobody. Otherwise it brings what all need, and is worth waiting for.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Limit, Tick, lease::{Borrower, Node, Terms}};
+    /// let terms = Terms::of(&Limit::token_bucket("1k/s")?, Duration::ZERO).expect("it is lent");
+    /// let mut borrower = Borrower::new(Node { number: 1, incarnation: 1 }, terms);
+    /// borrower.spend(Tick::ZERO, 1);
+    /// let ask = borrower.ask(Tick::ZERO, 1).expect("nothing is under way");
+    /// assert_eq!(ask.want, 0, "one request says nothing about the next");
+    /// borrower.spend(Tick::ZERO, 1);
+    /// assert!(borrower.ask(Tick::ZERO, 1).is_none() && borrower.asks_apart());
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn asks_apart(&mut self) -> bool {
+        let is_apart = self.pending.as_ref().is_none_or(|pending| pending.exchange.want == 0);
+        if is_apart {
+            self.demand.is_served_otherwise();
+        }
+        is_apart
     }
 
     /// Nobody waits any more for what the store decides in the exchange of this number: it is not sent
@@ -352,6 +376,10 @@ const MOST_TOLD: u64 = 1 << 48;
 
 /// The pause after a grant that was less than was wanted, where there is more.
 const SHORT_PAUSE: Duration = Duration::from_millis(25);
+
+/// What was lent is not given back sooner, however idle a node is: where several requests come in the time of
+/// a pause, one that is late would have it give back, ask for itself, and borrow anew.
+const LEAST_KEPT: Duration = Duration::from_millis(120);
 
 const LEAST_PATIENCE: Duration = Duration::from_millis(50);
 

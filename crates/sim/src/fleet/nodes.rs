@@ -65,11 +65,9 @@ impl Fleet {
             Spend::Ask => {
                 self.outcome.waited += 1;
                 let asks = member.borrower.as_mut().and_then(|lent| lent.ask(now, cost));
-                // What the node has asked for is for all. Only the very first knows nothing of them.
-                let is_asked_for = |lent: &Borrower| lent.is_waiting() && lent.seen().is_some();
                 match asks {
                     Some(ask) => self.ask(place, ask),
-                    None if member.borrower.as_ref().is_some_and(is_asked_for) => {
+                    None if !member.borrower.as_mut().is_none_or(Borrower::asks_apart) => {
                         member.waiting.push((cost, self.now));
                     }
                     None => {

@@ -288,13 +288,13 @@ impl Sharing {
             _ => borrower.ask(now, lack.cost),
         };
         let Some(exchange) = exchange else {
-            // The borrower's own question is under way, and brings what others need as well; only the
-            // very first knows nothing of them.
-            let is_first = lent.borrower().seen().is_none();
+            // The borrower's own question is under way. Who needs a sum or a permit waits for it, whatever
+            // it brings.
+            let is_apart = is_told && lent.borrower().asks_apart();
             let awaited = lent.beside().awaited();
             drop(lent);
             let cost = lack.cost;
-            return match is_told && is_first {
+            return match is_apart {
                 true => Plan::once(lack, cost),
                 false => Plan::After(lack, awaited),
             };
