@@ -57,8 +57,13 @@ impl Fleet {
     /// The same with nodes that wait for the store for as long as it takes: on a busy machine it would
     /// be taken for one that is gone, and each node would let its own share pass.
     fn patient(threads: &str, count: usize, store: &str, rules: &str) -> Self {
+        Self::waiting("10s", threads, count, store, rules)
+    }
+
+    /// The same with nodes that wait for the store for so long.
+    fn waiting(timeout: &str, threads: &str, count: usize, store: &str, rules: &str) -> Self {
         let config = NamedTempFile::new().unwrap();
-        fs::write(&config, format!("[store]\nurl = '{store}'\ntimeout = '10s'\n")).unwrap();
+        fs::write(&config, format!("[store]\nurl = '{store}'\ntimeout = '{timeout}'\n")).unwrap();
         let config = config.path().to_str().unwrap();
         Self::with(count, rules, &["--config", config, "--threads", threads])
     }

@@ -9,6 +9,10 @@ use crate::{Fleet, pass};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
+/// For how long nodes wait for their store: a little less than 100 milliseconds, of which they count how many
+/// answers took longer.
+const TIMEOUT: &str = "90ms";
+
 /// No answer is as late as this, however busy the machine is with other things: whatever happens to the
 /// store lasts longer.
 const LONGEST_WAIT: Duration = SECOND;
@@ -32,7 +36,7 @@ impl Overload {
         rules: &str,
         is_on: impl Fn(usize, Duration) -> bool + Clone + Send + Sync + 'static,
     ) -> Self {
-        let fleet = Fleet::start(count, store, rules);
+        let fleet = Fleet::waiting(TIMEOUT, "1", count, store, rules);
         let addresses = fleet.addresses("resp");
         let [lent, strict] = [("/lent", 8), ("/strict", 2)]
             .map(|(path, each)| Load::begin(&addresses, path, each, is_on.clone()));
@@ -110,8 +114,8 @@ impl Overload {
     }
 }
 
-/// How often a node took more than 100 milliseconds to answer what it had read. It waits for its store
-/// for 50 at most, and of what takes longer it counts next how much takes twice as long.
+/// How often a node took more than 100 milliseconds to answer what it had read: a little longer than it
+/// waits for its store.
 fn late(node: &Server) -> u64 {
     let text = node.metrics();
     let sample = |name: &str| -> u64 {
