@@ -9,9 +9,9 @@ use crate::{Fleet, pass};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
-/// For how long nodes wait for their store: a little less than 100 milliseconds, of which they count how many
-/// answers took longer.
-const TIMEOUT: &str = "90ms";
+/// For how long nodes wait for their store: less than 100 milliseconds, because they count how many answers took
+/// longer than that.
+const TIMEOUT: &str = "80ms";
 
 /// No answer is as late as this, however busy the machine is with other things: whatever happens to the
 /// store lasts longer.

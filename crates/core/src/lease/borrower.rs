@@ -69,6 +69,8 @@ pub struct Borrower {
     pub(super) made_way: Tick,
     /// What of `used` the last exchange has told.
     pub(super) told: u64,
+    /// The same of `returned`, whichever lease that was of.
+    pub(super) told_returned: u64,
     pub(super) demand: Demand,
     /// When a request last passed, and when tokens last came.
     pub(super) last_spend: Tick,
@@ -111,6 +113,7 @@ impl Borrower {
             gives: false,
             made_way: Tick::ZERO,
             told: 0,
+            told_returned: 0,
             demand: Demand::new(terms),
             last_spend: Tick::ZERO,
             last_gain: Tick::ZERO,

@@ -17,6 +17,8 @@ pub(super) struct Pending {
     pub(super) again: Tick,
     /// Whether it gives up permits for others.
     gives: bool,
+    /// Whether the store may learn from it that something was given back.
+    returns: bool,
 }
 
 impl Borrower {
@@ -120,9 +122,9 @@ impl Borrower {
         self.pending.is_some()
     }
 
-    /// Whether a request that finds too little asks for itself, with
-    /// [`Exchange::strict`](super::Exchange::strict): what is awaited is for another request alone, or
-    /// for nobody. Otherwise it brings what all need, and is worth waiting for.
+    /// Whether a request for tokens that finds too little, while an answer is awaited, asks the store for
+    /// itself, and is no reason to borrow then: what is awaited is for another request alone. Anything else
+    /// is worth waiting for: it brings what all need, or tells the store of what is given back.
     ///
     /// ```
     /// use std::time::Duration;
@@ -137,7 +139,10 @@ impl Borrower {
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     pub fn asks_apart(&mut self) -> bool {
-        let is_apart = self.pending.as_ref().is_none_or(|pending| pending.exchange.want == 0);
+        let is_for_one = |Pending { exchange, returns, .. }: &Pending| {
+            exchange.cost > 0 && exchange.want == 0 && !returns
+        };
+        let is_apart = self.pending.as_ref().is_none_or(is_for_one);
         if is_apart {
             self.demand.is_served_otherwise();
         }
@@ -311,6 +316,7 @@ impl Borrower {
         let want = want.saturating_add(uncovered);
         self.sequence += 1;
         self.told = self.used;
+        let returns = std::mem::replace(&mut self.told_returned, self.returned) != self.returned;
         self.last_sent = now;
         let exchange = Exchange {
             node: self.node,
@@ -324,7 +330,7 @@ impl Borrower {
             undo: None,
         };
         let again = now.after(self.patience());
-        self.pending = Some(Pending { exchange, sent: now, again, gives });
+        self.pending = Some(Pending { exchange, sent: now, again, gives, returns });
         exchange
     }
 
@@ -377,8 +383,8 @@ const MOST_TOLD: u64 = 1 << 48;
 /// The pause after a grant that was less than was wanted, where there is more.
 const SHORT_PAUSE: Duration = Duration::from_millis(25);
 
-/// What was lent is not given back sooner, however idle a node is: where several requests come in the time of
-/// a pause, one that is late would have it give back, ask for itself, and borrow anew.
+/// Nothing is sent only to give back sooner than this after the last exchange: where several requests come in
+/// the time of a pause, one that is late would have a node give back, ask for itself, and borrow anew.
 const LEAST_KEPT: Duration = Duration::from_millis(120);
 
 const LEAST_PATIENCE: Duration = Duration::from_millis(50);

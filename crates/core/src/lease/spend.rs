@@ -16,7 +16,8 @@ pub enum Spend {
     /// It passes.
     Taken(Receipt),
     /// There is too little here, and perhaps enough in the store: ask for this request, with
-    /// [`Borrower::ask`](super::Borrower::ask), or if that is under way, with [`Exchange::strict`](super::Exchange::strict).
+    /// [`Borrower::ask`](super::Borrower::ask). If an answer is awaited already, wait for it, or ask the store
+    /// for this request alone if it [asks apart](super::Borrower::asks_apart).
     Ask,
     /// There is too little here, and was too little in the store a moment ago.
     Short(Decision),

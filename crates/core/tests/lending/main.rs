@@ -10,6 +10,7 @@
 )]
 
 mod ahead;
+mod apart;
 mod carried;
 mod long;
 mod memory;

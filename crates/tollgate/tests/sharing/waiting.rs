@@ -73,6 +73,29 @@ fn who_waits_for_a_question_that_fails_knows_at_once_and_does_not_ask() {
     });
 }
 
+/// After a long pause a question is about one request alone, and of no use to others.
+#[test]
+fn who_comes_with_the_first_after_a_pause_asks_at_once() {
+    run(async {
+        let rules = "rules: [{ name: a, key: [], limit: 60k/min }]";
+        let fleet = Fleet::new(1, rules);
+        for _ in 0..3 {
+            assert!(fleet.passes(0, &root()).await);
+            fleet.pass(Duration::from_secs(20)).await;
+        }
+        fleet.shop.is_slow.store(true, Ordering::Relaxed);
+        let before = asked(&fleet);
+        let (since, fetches) = wait_for(&fleet, 3).await;
+        assert_eq!(asked(&fleet), before + 3, "each for itself");
+        fleet.shop.handed_over.notify_waiters();
+        for fetch in fetches {
+            fetch.await.unwrap();
+            let ruling = fleet.nodes[0].try_decide_again(&root(), since);
+            assert!(ruling.expect("it was asked about").is_allowed());
+        }
+    });
+}
+
 #[test]
 fn who_waits_for_a_renewal_that_fails_knows_at_once() {
     run(async {
