@@ -1,6 +1,6 @@
 //! What nodes do, and what becomes of them.
 
-use tollgate_core::lease::{Borrower, Exchange, Grant, Node, Receipt, Spend};
+use tollgate_core::lease::{Exchange, Grant, Node, Receipt, Spend};
 
 use super::{Event, Fleet, number_of};
 use crate::member::Member;
