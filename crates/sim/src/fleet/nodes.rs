@@ -64,17 +64,7 @@ impl Fleet {
             Spend::Ask if is_permits => self.outcome.waited += 1,
             Spend::Ask => {
                 self.outcome.waited += 1;
-                let asks = member.borrower.as_mut().and_then(|lent| lent.ask(now, cost));
-                match asks {
-                    Some(ask) => self.ask(place, ask),
-                    None if member.borrower.as_mut().is_some_and(|lent| !lent.asks_apart()) => {
-                        member.waiting.push((cost, self.now));
-                    }
-                    None => {
-                        let ask = Exchange::strict(member.strict(), cost);
-                        self.ask(place, ask);
-                    }
-                }
+                self.waits(place, cost, self.now);
             }
             Spend::Short(denied) if denied.is_allowed() => {
                 return Err(Broken(format!("what is short is allowed at {}", self.now)));
@@ -82,6 +72,23 @@ impl Fleet {
             Spend::Short(_) => {}
         }
         Ok(())
+    }
+
+    /// A request that has come then finds too little, and only the store can say more.
+    fn waits(&mut self, place: usize, cost: u64, since: u64) {
+        let member = &mut self.members[place];
+        let now = member.clock(self.now);
+        let asks = member.borrower.as_mut().and_then(|lent| lent.ask(now, cost));
+        match asks {
+            Some(ask) => self.ask(place, ask),
+            None if member.borrower.as_mut().is_some_and(|lent| !lent.asks_apart()) => {
+                member.waiting.push((cost, since));
+            }
+            None => {
+                let ask = Exchange::strict(member.strict(), cost);
+                self.ask(place, ask);
+            }
+        }
     }
 
     fn passes(&mut self, cost: u64) -> Result<(), Broken> {
@@ -97,8 +104,8 @@ impl Fleet {
         self.send(place, ask);
     }
 
-    /// What a node has asked for is there. Who waited for it and finds too little asks for itself, unless
-    /// it was too long.
+    /// What a node has asked for is there. Who waited for it and finds too little asks or waits again,
+    /// unless it was too long.
     fn end_waiting(&mut self, place: usize) -> Result<(), Broken> {
         for (cost, since) in std::mem::take(&mut self.members[place].waiting) {
             let member = &mut self.members[place];
@@ -109,10 +116,7 @@ impl Fleet {
             match member.borrower.as_mut().map(|lent| lent.spend(now, cost)) {
                 Some(Spend::Taken(_)) => self.passes(cost)?,
                 Some(Spend::Short(_)) => {}
-                Some(Spend::Ask) | None => {
-                    let ask = Exchange::strict(member.strict(), cost);
-                    self.ask(place, ask);
-                }
+                Some(Spend::Ask) | None => self.waits(place, cost, since),
             }
         }
         Ok(())
