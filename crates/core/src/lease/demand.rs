@@ -24,6 +24,10 @@ pub(super) struct Demand {
     low: u64,
     /// The most that one request needed and did not find, since the last exchange.
     missed: u64,
+    /// What to hold before what was held went back, because nobody came; 0 if somebody has come since.
+    usual: u64,
+    /// How long nobody came then, if that was short: the next time it is waited for.
+    silence: u64,
 }
 
 impl Demand {
@@ -43,6 +47,8 @@ impl Demand {
             target: 0,
             low: 0,
             missed: 0,
+            usual: 0,
+            silence: 0,
         }
     }
 
@@ -84,7 +90,8 @@ impl Demand {
     /// usually is from one to the next.
     pub(super) fn idle(&self) -> Duration {
         let most = (self.hold / 4 * 3).max(LEAST_IDLE);
-        Duration::from_nanos(self.gap.saturating_mul(8).clamp(LEAST_IDLE, most))
+        let some = self.gap.saturating_mul(8).max(self.silence.saturating_mul(5) / 4);
+        Duration::from_nanos(some.clamp(LEAST_IDLE, most))
     }
 
     /// For how long the tokens of one grant should last: for some requests, if they are rare, but
@@ -100,16 +107,31 @@ impl Demand {
         (self.horizon() * 3 / 2).clamp(quarter, quarter * 3)
     }
 
+    /// Somebody comes after a silence in which what was held went back. If that was soon, it was too soon: it
+    /// is waited for longer from now on, and what was held is worth asking for.
+    fn resume(&mut self, silence: Duration) -> u64 {
+        let usual = std::mem::take(&mut self.usual);
+        if usual == 0 {
+            return 0;
+        }
+        let silence = nanos(silence);
+        let is_short = silence <= SHORT_SILENCE;
+        self.silence = if is_short { self.silence.max(silence) } else { 0 };
+        if is_short { usual } else { 0 }
+    }
+
     /// What to hold from now on: as much as was asked for, in proportion to time, and a quarter
     /// more; growing by no more than a doubling each time, and shrinking by half. Nothing if it is
     /// not wanted just now, or if there are not two requests in a lease.
-    pub(super) fn begin_anew(&mut self, now: Tick, is_wanted: bool) {
+    pub(super) fn begin_anew(&mut self, now: Tick, is_wanted: bool, silence: Duration) {
         self.missed = 0;
         if !is_wanted {
             // How long the silence was counts when it is over, and does not prolong itself.
+            self.usual = self.usual.max(self.target);
             (self.target, self.low) = (0, 0);
             return;
         }
+        let usual = self.resume(silence);
         let passed = self.since.map_or(u64::MAX, |since| nanos(now.since(since)));
         self.gap = match self.requests {
             few @ 0..ENOUGH => passed.saturating_add(self.before) / (few + 1),
@@ -122,6 +144,7 @@ impl Demand {
         let lately = u64::try_from(in_horizon * 5 / 4).unwrap_or(u64::MAX);
         let most = self.target.saturating_add(self.asked).saturating_mul(2);
         self.target = if is_often { lately.clamp(self.target / 2, most) } else { 0 };
+        self.target = self.target.max(usual / 2);
         // To be in time for one or two requests would take as many exchanges as to ask for them.
         let worth_it = self.asked.saturating_mul(4) <= self.target.saturating_mul(self.requests);
         self.low = if worth_it { self.target / 3 } else { 0 };
@@ -145,3 +168,6 @@ const ENOUGH: u64 = 8;
 
 /// A node that has passed nothing for less than this is not idle, in nanoseconds.
 const LEAST_IDLE: u64 = 50_000_000;
+
+/// After a longer silence than this what was before it says nothing, in nanoseconds.
+const SHORT_SILENCE: u64 = 400_000_000;

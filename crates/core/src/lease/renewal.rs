@@ -291,7 +291,7 @@ impl Borrower {
         }
         let is_busy = now < self.last_spend.after(self.demand.idle());
         let is_wanted = unmet > 0 || cost > 0 || is_busy;
-        self.demand.begin_anew(now, is_wanted);
+        self.demand.begin_anew(now, is_wanted, now.since(self.last_spend));
         let target = self.spare();
         // What a request asks for comes on top of what is here.
         if self.terms.is_reusable() && cost == 0 && self.tokens > target.max(unmet) {
