@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::coming::Coming;
 use super::demand::Demand;
 use super::exchange::{LeaseId, Node};
+use super::pace::Pace;
 use super::renewal::Pending;
 use super::spend::{Receipt, Spend};
 use super::terms::Terms;
@@ -78,6 +79,7 @@ pub struct Borrower {
     /// When the last exchange was sent, and when another may be.
     pub(super) last_sent: Tick,
     pub(super) ready: Tick,
+    pub(super) pace: Pace,
     /// The store had too little for requests of this cost or more when it last answered.
     pub(super) short_of: Option<u64>,
     /// What the store last said is left.
@@ -119,6 +121,7 @@ impl Borrower {
             last_gain: Tick::ZERO,
             last_sent: Tick::ZERO,
             ready: Tick::ZERO,
+            pace: Pace::BEGIN,
             short_of: None,
             seen: None,
             latest: Tick::ZERO,
@@ -225,15 +228,16 @@ impl Borrower {
     pub(super) fn asks_from(&self) -> Tick {
         let is_often = self.demand.gap() <= self.terms.pause() / 4;
         match is_often && !self.terms.is_reusable() {
-            true => self.ready.after(MOMENT),
-            false => self.ready,
+            true => self.more_from().after(MOMENT),
+            false => self.more_from(),
         }
     }
 
     /// When a request of that cost may find more than it does now.
     fn more_at(&self, cost: u64) -> Tick {
         let lacks = cost.saturating_sub(self.tokens);
-        self.coming.in_at(lacks).map_or(self.ready, |at| at.min(self.ready))
+        let more = self.more_from();
+        self.coming.in_at(lacks).map_or(more, |at| at.min(more))
     }
 
     /// Lets time pass. What has come in can be spent. What cannot be used any more goes back with the

@@ -127,7 +127,7 @@ impl Demand {
         self.missed = 0;
         if !is_wanted {
             // How long the silence was counts when it is over, and does not prolong itself.
-            self.usual = self.usual.max(self.target);
+            self.usual = self.usual.max(self.target).max(1);
             (self.target, self.low) = (0, 0);
             return;
         }

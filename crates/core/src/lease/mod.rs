@@ -68,6 +68,7 @@ mod demand;
 mod exchange;
 mod lanes;
 mod lender;
+mod pace;
 mod purse;
 mod renewal;
 mod share;

@@ -41,8 +41,11 @@ impl Borrower {
         let is_idle = self.all_tokens() > 0 || self.told < self.used;
         let idle = is_idle.then(|| match self.all_tokens() {
             // There is nothing to give back. What was used is told when it is time to ask again.
-            0 => self.idle_from().max(self.ready),
-            _ => self.idle_from().max(self.last_sent.after(LEAST_KEPT)),
+            0 => self.idle_from().max(self.more_from()),
+            _ => {
+                let kept = self.last_sent.after(LEAST_KEPT);
+                self.idle_from().max(kept).max(self.pace.leaves(UNPAID_TO_GIVE_BACK))
+            }
         });
         // Long before the lease is over, and often enough for the store to know what is used. Permits
         // that are in use when it is over are lent to others as well: there is time to try again.
@@ -50,7 +53,7 @@ impl Borrower {
         let most = if is_reusable { self.terms.hold() / 2 } else { Duration::MAX };
         let renewal = (is_idle || self.used > 0 && is_reusable)
             .then(|| self.last_sent.after(self.demand.renewal().min(most)));
-        let more = (self.unmet() > 0 || self.is_low()).then_some(self.ready);
+        let more = (self.unmet() > 0 || self.is_low()).then(|| self.more_from());
         let turn = self.gives.then_some(self.latest);
         [idle, renewal, more, turn].into_iter().flatten().min()
     }
@@ -123,8 +126,9 @@ impl Borrower {
     }
 
     /// Whether a request for tokens that finds too little, while an answer is awaited, asks the store for
-    /// itself, and is no reason to borrow then: what is awaited is for another request alone. Anything else
-    /// is worth waiting for: it brings what all need, or tells the store of what is given back.
+    /// itself, and is no reason to borrow then: what is awaited is for another request alone, and no more
+    /// than a few have asked for themselves. Anything else is worth waiting for: it brings what all need, or
+    /// tells the store of what is given back.
     ///
     /// ```
     /// use std::time::Duration;
@@ -135,15 +139,18 @@ impl Borrower {
     /// let ask = borrower.ask(Tick::ZERO, 1).expect("nothing is under way");
     /// assert_eq!(ask.want, 0, "one request says nothing about the next");
     /// borrower.spend(Tick::ZERO, 1);
-    /// assert!(borrower.ask(Tick::ZERO, 1).is_none() && borrower.asks_apart());
+    /// assert!(borrower.ask(Tick::ZERO, 1).is_none() && borrower.asks_apart(Tick::ZERO));
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
-    pub fn asks_apart(&mut self) -> bool {
+    pub fn asks_apart(&mut self, now: Tick) -> bool {
         let is_for_one = |Pending { exchange, returns, .. }: &Pending| {
             exchange.cost > 0 && exchange.want == 0 && !returns
         };
-        let is_apart = self.pending.as_ref().is_none_or(is_for_one);
+        let now = self.advance(now);
+        let is_apart = self.pending.as_ref().is_none_or(is_for_one)
+            && self.pace.leaves(UNPAID_TO_ASK_APART) <= now;
         if is_apart {
+            self.pace.asks(now);
             self.demand.is_served_otherwise();
         }
         is_apart
@@ -237,6 +244,11 @@ impl Borrower {
         true
     }
 
+    /// From when on the node asks for more.
+    pub(super) fn more_from(&self) -> Tick {
+        self.ready.max(self.pace.leaves(UNPAID_FOR_MORE))
+    }
+
     /// What a request needed that is not here now either.
     const fn unmet(&self) -> u64 {
         if self.demand.unmet() > self.tokens { self.demand.unmet() } else { 0 }
@@ -315,6 +327,7 @@ impl Borrower {
         };
         let want = want.saturating_add(uncovered);
         self.sequence += 1;
+        self.pace.asks(now);
         self.told = self.used;
         let returns = std::mem::replace(&mut self.told_returned, self.returned) != self.returned;
         self.last_sent = now;
@@ -386,6 +399,12 @@ const SHORT_PAUSE: Duration = Duration::from_millis(25);
 /// Nothing is sent only to give back sooner than this after the last exchange: where several requests come in
 /// the time of a pause, one that is late would have a node give back, ask for itself, and borrow anew.
 const LEAST_KEPT: Duration = Duration::from_millis(120);
+
+/// So many questions may be unpaid when one is sent only to give back, when a request asks apart, and when a
+/// node asks for more: at the beginning of a burst it does so again and again until it knows what it needs.
+const UNPAID_TO_GIVE_BACK: u32 = 3;
+const UNPAID_TO_ASK_APART: u32 = 4;
+const UNPAID_FOR_MORE: u32 = 8;
 
 const LEAST_PATIENCE: Duration = Duration::from_millis(50);
 

@@ -44,7 +44,7 @@ fn who_comes_while_the_first_is_asked_about_asks_apart_and_has_nothing_borrowed(
     assert_eq!(node.spend(now, 1), Spend::Ask);
     let first = node.ask(now, 1).unwrap();
     assert_eq!((node.spend(now, 1), node.ask(now, 1)), (Spend::Ask, None));
-    assert!(node.asks_apart());
+    assert!(node.asks_apart(now));
     let grant = lender.exchange(&mut account, now, &first).unwrap();
     assert!(node.answer(now, &grant));
     assert_eq!(node.exchange(now), None, "the store has decided both");
@@ -58,7 +58,7 @@ fn who_comes_while_something_goes_back_waits_for_it() {
     let back = pair.node.exchange(due).unwrap();
     assert!(back.returned > 0 && back.want == 0, "{back:?}");
     assert_eq!((pair.node.spend(due, 1), pair.node.ask(due, 1)), (Spend::Ask, None));
-    assert!(!pair.node.asks_apart(), "the store may not have it back yet");
+    assert!(!pair.node.asks_apart(due), "the store may not have it back yet");
     let grant = pair.lender.exchange(&mut pair.account, due, &back).unwrap();
     assert!(pair.node.answer(due, &grant));
     let ask = pair.node.ask(due, 1).unwrap();
@@ -75,5 +75,5 @@ fn who_comes_while_more_is_asked_for_waits_for_it() {
     let more = pair.node.ask(now, 1).unwrap();
     assert!(more.want > 0, "{more:?}");
     assert_eq!((pair.node.spend(now, 1), pair.node.ask(now, 1)), (Spend::Ask, None));
-    assert!(!pair.node.asks_apart());
+    assert!(!pair.node.asks_apart(now));
 }

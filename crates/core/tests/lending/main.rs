@@ -18,5 +18,6 @@ mod promises;
 mod records;
 mod repeats;
 mod shares;
+mod silences;
 mod turns;
 mod undo;

@@ -81,7 +81,7 @@ impl Fleet {
         let asks = member.borrower.as_mut().and_then(|lent| lent.ask(now, cost));
         match asks {
             Some(ask) => self.ask(place, ask),
-            None if member.borrower.as_mut().is_some_and(|lent| !lent.asks_apart()) => {
+            None if member.borrower.as_mut().is_some_and(|lent| !lent.asks_apart(now)) => {
                 member.waiting.push((cost, since));
             }
             None => {

@@ -290,7 +290,7 @@ impl Sharing {
         let Some(exchange) = exchange else {
             // The borrower's own question is under way. Who needs a sum or a permit waits for it, whatever
             // it brings.
-            let is_apart = is_told && lent.borrower().asks_apart();
+            let is_apart = is_told && lent.borrower().asks_apart(now);
             let awaited = lent.beside().awaited();
             drop(lent);
             let cost = lack.cost;

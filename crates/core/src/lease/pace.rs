@@ -1,0 +1,66 @@
+//! How often a node asks about one key, however it comes.
+
+use std::time::Duration;
+
+use crate::time::{Tick, nanos};
+
+/// An account of the questions about one key. Each takes a while to be paid, and whatever can be put off
+/// waits until few enough are not: so about eleven are asked in a second in the long run, and some more
+/// at the beginning of a burst.
+///
+/// A request that finds nothing and knows of no reason why asks in any case.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// When all questions are paid.
+    paid: Tick,
+}
+
+impl Pace {
+    /// Nothing was asked yet.
+    pub(super) const BEGIN: Self = Self { paid: Tick::ZERO };
+
+    /// A question is asked.
+    pub(super) fn asks(&mut self, now: Tick) {
+        let most = now.after(EACH * MOST);
+        self.paid = self.paid.max(now).after(EACH).min(most);
+    }
+
+    /// From when on no more than so many are unpaid.
+    pub(super) fn leaves(&self, unpaid: u32) -> Tick {
+        Tick::from_nanos(self.paid.as_nanos().saturating_sub(nanos(EACH * unpaid)))
+    }
+}
+
+/// How long a question takes to be paid.
+const EACH: Duration = Duration::from_millis(88);
+
+/// No more than so many are ever unpaid: whoever has asked in any case does not wait for all of that.
+const MOST: u32 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_until_few_are_unpaid_asks_eleven_times_a_second() {
+        let second = Duration::from_secs(1);
+        for unpaid in [0, 3, 8] {
+            let (mut pace, mut asked, begin) = (Pace::BEGIN, 0, Tick::from_nanos(1 << 40));
+            let mut now = begin;
+            while now < begin.after(second * 100) {
+                now = now.after(Duration::from_micros(100)).max(pace.leaves(unpaid));
+                pace.asks(now);
+                asked += 1;
+            }
+            assert!((1_130..1_150).contains(&asked), "{asked} with {unpaid} unpaid");
+        }
+    }
+
+    #[test]
+    fn who_asks_in_any_case_is_not_waited_for_long() {
+        let (mut pace, now) = (Pace::BEGIN, Tick::from_nanos(1 << 40));
+        (0..1_000).for_each(|_| pace.asks(now));
+        assert_eq!(pace.leaves(MOST), now);
+        assert_eq!(pace.leaves(MOST - 2), now.after(EACH * 2));
+    }
+}
