@@ -42,10 +42,7 @@ impl Borrower {
         let idle = is_idle.then(|| match self.all_tokens() {
             // There is nothing to give back. What was used is told when it is time to ask again.
             0 => self.idle_from().max(self.more_from()),
-            _ => {
-                let kept = self.last_sent.after(LEAST_KEPT);
-                self.idle_from().max(kept).max(self.pace.leaves(UNPAID_TO_GIVE_BACK))
-            }
+            _ => self.idle_from().max(self.pace.leaves(UNPAID_TO_GIVE_BACK)),
         });
         // Long before the lease is over, and often enough for the store to know what is used. Permits
         // that are in use when it is over are lent to others as well: there is time to try again.
@@ -395,10 +392,6 @@ const MOST_TOLD: u64 = 1 << 48;
 
 /// The pause after a grant that was less than was wanted, where there is more.
 const SHORT_PAUSE: Duration = Duration::from_millis(25);
-
-/// Nothing is sent only to give back sooner than this after the last exchange: where several requests come in
-/// the time of a pause, one that is late would have a node give back, ask for itself, and borrow anew.
-const LEAST_KEPT: Duration = Duration::from_millis(120);
 
 /// So many questions may be unpaid when one is sent only to give back, when a request asks apart, and when a
 /// node asks for more: at the beginning of a burst it does so again and again until it knows what it needs.
