@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
+use std::time::Duration;
+
 use tollgate_sim::figures::{Accuracy, Crowd, Hot, Limits, Load, Sharing, accuracy, crowd, hot};
 
 #[test]
@@ -49,6 +51,38 @@ fn keys_that_are_neither_hot_nor_cold_ask_the_store_as_seldom() {
             Hot { keys, sample: keys, nodes, per_second, quota: quota.into(), ..Hot::default() };
         let figures = hot(&some).unwrap();
         assert!(figures.most_in_a_second <= 12, "{quota}, {per_node}/s: {figures:?}");
+    }
+}
+
+/// Whatever comes in a silence is found out anew: what is lent goes back, and is asked for again.
+#[test]
+fn keys_that_come_in_bursts_ask_the_store_as_seldom() {
+    for (quota, per_node, millis) in [
+        ("5k/s", 500, 100),
+        ("500/s", 3_000, 170),
+        ("1k/s", 500, 220),
+        ("100/s", 3_000, 300),
+        ("200/s", 1_000, 600),
+        ("1k/s", 3_000, 900),
+    ] {
+        let (keys, nodes) = (4, 5);
+        let per_second = per_node * keys * nodes;
+        let bursts = Some(Duration::from_millis(millis));
+        let hot_keys = Hot {
+            keys,
+            sample: keys,
+            nodes,
+            per_second,
+            bursts,
+            quota: quota.into(),
+            ..Hot::default()
+        };
+        let figures = hot(&hot_keys).unwrap();
+        let load = format!("{quota}, {per_node}/s, {millis} ms: {figures:?}");
+        assert!(figures.busiest_lease <= 12.0, "{load}");
+        assert!(figures.most_in_a_second <= 20, "{load}");
+        assert!(figures.most_in_the_first <= 25, "{load}");
+        assert!(figures.requests > 0.4 * per_second as f64, "{load}");
     }
 }
 

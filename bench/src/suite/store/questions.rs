@@ -24,7 +24,8 @@ use crate::suite::doors::scrape;
 
 pub(super) fn run(session: &mut Session) -> Result<(), BenchError> {
     real(session)?;
-    simulated(session)
+    simulated(session)?;
+    whatever_comes(session)
 }
 
 /// One key at a time, at five real nodes.
@@ -62,13 +63,76 @@ fn simulated(session: &mut Session) -> Result<(), BenchError> {
         for quota in limits(rate) {
             let (nodes, seconds) = (NODES as u64, 4 * seconds(session));
             let (keys, per_second) = (KEYS, KEYS * nodes * rate);
-            let some = Hot { keys, sample: keys, nodes, per_second, quota, seconds, seed: 1 };
+            let bursts = None;
+            let some =
+                Hot { keys, sample: keys, nodes, per_second, bursts, quota, seconds, seed: 1 };
             let figures = hot(&some)?;
             counts.push((some.quota, Counts::from(figures)));
         }
         session.add(row(name, &counts));
     }
     Ok(())
+}
+
+/// Many rates and limits, all the time and in bursts of many lengths. What counts is the node that asks most
+/// often over twenty seconds.
+fn whatever_comes(session: &mut Session) -> Result<(), BenchError> {
+    let name = "simulated, 5 nodes: questions of one about a key, whatever comes".to_owned();
+    if !session.wants(&name) {
+        return Ok(());
+    }
+    session.progress.say(&name);
+    let (nodes, seconds) = (NODES as u64, 4 * seconds(session));
+    let bursts = || BURSTS.into_iter().filter(|_| !session.scale.is_quick()).map(Some);
+    let (mut worst, mut most, mut first, mut above, mut all) = (Worst::default(), 0, 0, 0, 0);
+    let mut loads = 0;
+    for (quota, rate) in LIMITS.into_iter().flat_map(|quota| RATES.map(|rate| (quota, rate))) {
+        for millis in bursts().chain([None]) {
+            let fleet = Hot {
+                keys: 1,
+                sample: 1,
+                nodes,
+                per_second: nodes * rate,
+                bursts: millis.map(Duration::from_millis),
+                quota: quota.to_owned(),
+                seconds,
+                seed: 1,
+            };
+            let figures = hot(&fleet)?;
+            worst.meets(figures.busiest_lease, &fleet);
+            most = most.max(figures.most_in_a_second);
+            first = first.max(figures.most_in_the_first);
+            (above, all) = (above + figures.above_twelve, all + figures.seconds);
+            loads += 1;
+        }
+    }
+    let note = format!(
+        "the most of {loads} loads, on average over {seconds} s: {}; {above} of {all} seconds of single nodes \
+         have more than 12, and {most} at the most, but for the first",
+        worst.load
+    );
+    let row =
+        Row::alone(name, Unit::PerSecond, worst.mean).beside("in the first second", first as f64);
+    session.add(row.promising(Reach::AtMost(12.0, Unit::PerSecond)).noting(note));
+    Ok(())
+}
+
+/// The load of which a node asks most often, on average.
+#[derive(Default)]
+struct Worst {
+    mean: f64,
+    load: String,
+}
+
+impl Worst {
+    fn meets(&mut self, mean: f64, fleet: &Hot) {
+        if mean > self.mean {
+            let Hot { quota, per_second, nodes, bursts, .. } = fleet;
+            let when =
+                bursts.map_or_else(|| "all the time".to_owned(), |burst| format!("{burst:?} long"));
+            *self = Self { mean, load: format!("{quota}, {}/s, {when}", per_second / nodes) };
+        }
+    }
 }
 
 fn name(fleet: &str, rate: u64) -> String {
@@ -193,6 +257,12 @@ fn seconds(session: &Session) -> u64 {
 /// Requests in a second to each node.
 const REAL: [u64; 3] = [10, 100, 2_000];
 const SIMULATED: [u64; 4] = [10, 100, 1_000, 10_000];
+
+/// What is tried where everything is: limits, requests in a second to each node, and milliseconds of
+/// requests, which are followed by as many of silence.
+const LIMITS: [&str; 5] = ["50/s", "200/s", "1k/s", "5k/s", "6k/min"];
+const RATES: [u64; 6] = [10, 30, 100, 300, 1_000, 3_000];
+const BURSTS: [u64; 10] = [30, 70, 110, 170, 220, 300, 420, 500, 600, 900];
 
 /// So many keys of each kind are simulated.
 const KEYS: u64 = 4;

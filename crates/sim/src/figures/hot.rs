@@ -1,4 +1,6 @@
-//! A few keys that are asked for all the time.
+//! A few keys that are asked for all the time, or in bursts.
+
+use std::time::Duration;
 
 use crate::fleet::Fleet;
 use crate::plan::{Pace, Plan, SECOND};
@@ -14,8 +16,10 @@ pub struct Hot {
     pub sample: u64,
     /// How many nodes are asked.
     pub nodes: u64,
-    /// How many requests there are in a second, to all nodes for all keys.
+    /// How many requests there are in a second while there are any, to all nodes for all keys.
     pub per_second: u64,
+    /// There are some for so long, and then none for as long; `None` if there are some all the time.
+    pub bursts: Option<Duration>,
     /// The limit of each key, a token bucket.
     pub quota: String,
     /// For how long it is measured, after a while to settle.
@@ -41,6 +45,10 @@ pub struct HotFigures {
     pub most_in_the_first: u64,
     /// The same of any later second.
     pub most_in_a_second: u64,
+    /// How many such seconds there were, of all keys and nodes.
+    pub seconds: u64,
+    /// How many of them had more than twelve.
+    pub above_twelve: u64,
 }
 
 impl Default for Hot {
@@ -48,7 +56,8 @@ impl Default for Hot {
     /// requests a second.
     fn default() -> Self {
         let quota = "10k/s".into();
-        Self { keys: 100, sample: 5, nodes: 5, per_second: 500_000, quota, seconds: 20, seed: 1 }
+        let (nodes, per_second, bursts) = (5, 500_000, None);
+        Self { keys: 100, sample: 5, nodes, per_second, bursts, quota, seconds: 20, seed: 1 }
     }
 }
 
@@ -83,9 +92,11 @@ pub fn hot(hot: &Hot) -> Result<HotFigures, Broken> {
     let mut figures = HotFigures::default();
     for number in 0..sample {
         let calm = Plan::calm(hot.seed.wrapping_add(number), subject.clone(), nodes, gap);
-        let mut fleet = Fleet::new(Plan { pace: Pace::About(gap), drift: 10, ..calm })?;
+        let turns = hot.bursts.map(|burst| burst.as_nanos() as u64);
+        let plan = Plan { pace: Pace::About(gap), turns, together: true, drift: 10, ..calm };
+        let mut fleet = Fleet::new(plan)?;
         fleet.run_until(Plan::START + SECOND)?;
-        let first = most_since(&[0].repeat(nodes as usize), fleet.exchanges());
+        let first = fleet.exchanges().iter().copied().max().unwrap_or(0);
         figures.most_in_the_first = figures.most_in_the_first.max(first);
         figures.busiest(&mut fleet, SETTLED - 1)?;
         let (before, begin) = (fleet.outcome(), fleet.exchanges().to_vec());
@@ -94,7 +105,8 @@ pub fn hot(hot: &Hot) -> Result<HotFigures, Broken> {
         requests += after.requests - before.requests;
         waited += after.waited - before.waited;
         exchanges += after.exchanges - before.exchanges;
-        let most = most_since(&begin, fleet.exchanges()) as f64 / hot.seconds.max(1) as f64;
+        let most = since(&begin, fleet.exchanges()).max().unwrap_or(0);
+        let most = most as f64 / hot.seconds.max(1) as f64;
         figures.busiest_lease = figures.busiest_lease.max(most);
     }
     let per_key = 1.0 / (sample * hot.seconds.max(1)) as f64;
@@ -113,16 +125,19 @@ impl HotFigures {
         for _ in 0..seconds {
             let last = fleet.exchanges().to_vec();
             fleet.run_until(fleet.now() + SECOND)?;
-            let most = most_since(&last, fleet.exchanges());
-            self.most_in_a_second = self.most_in_a_second.max(most);
+            for asked in since(&last, fleet.exchanges()) {
+                self.most_in_a_second = self.most_in_a_second.max(asked);
+                self.seconds += 1;
+                self.above_twelve += u64::from(asked > 12);
+            }
         }
         Ok(())
     }
 }
 
-/// The most that one node has more.
-fn most_since(before: &[u64], after: &[u64]) -> u64 {
-    after.iter().zip(before).map(|(after, before)| after - before).max().unwrap_or(0)
+/// How many each node has more.
+fn since(before: &[u64], after: &[u64]) -> impl Iterator<Item = u64> {
+    after.iter().zip(before).map(|(after, before)| after - before)
 }
 
 /// For so many seconds nodes find out what they need.
