@@ -15,6 +15,7 @@ mod fleet;
 mod healing;
 mod lapses;
 mod operators;
+mod patience;
 #[path = "../../../store/tests/support/process.rs"]
 mod process;
 mod redis;
