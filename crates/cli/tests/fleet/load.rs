@@ -15,6 +15,8 @@ pub(crate) struct Load {
     clients: Vec<Client>,
     each: usize,
     end: Arc<End>,
+    /// Finds out for how long the machine gave nobody a turn, at the most.
+    witness: JoinHandle<Duration>,
 }
 
 struct Client {
@@ -36,11 +38,14 @@ struct Counts {
 struct Batch {
     sent: Instant,
     heard: Instant,
+    asked: u32,
     allowed: u32,
 }
 
 /// How often a client sends.
 const PAUSE: Duration = Duration::from_millis(10);
+
+const WINK: Duration = Duration::from_millis(1);
 
 /// A node that says nothing for so long has lost what it was asked.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -68,7 +73,11 @@ impl Load {
             Client { counts, thread }
         };
         let clients = met.into_iter().enumerate().map(client).collect();
-        Self { clients, each, end }
+        let witness = {
+            let end = Arc::clone(&end);
+            thread::spawn(move || longest_stall(&end))
+        };
+        Self { clients, each, end, witness }
     }
 
     /// How many answers each client has heard so far.
@@ -115,16 +124,20 @@ impl Load {
             allowed: sum(|counts| &counts.allowed),
             answered: sum(|counts| &counts.answered),
             batches,
+            stall: self.witness.join().unwrap(),
         }
     }
 }
 
 /// What came of a load.
+#[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) allowed: u64,
     pub(crate) answered: u64,
     /// Those of each client.
     batches: Vec<Vec<Batch>>,
+    /// The longest that the machine kept one of this test's threads waiting that had next to nothing to do.
+    pub(crate) stall: Duration,
 }
 
 impl Outcome {
@@ -164,25 +177,42 @@ impl Outcome {
         worst
     }
 
-    /// Which part of what a bucket lets pass did not, of all until some moment in the last second: the
-    /// best one, since at any other somebody may just not have had the time to ask.
+    /// Which part of what one limiter would have let pass did not, of all until some moment in the last second:
+    /// the best one, since at any other somebody may just not have had the time to ask.
     ///
-    /// What was lost is missing at each of them. Time counts from the first answer on: until then
-    /// nothing may have been spent, and nothing comes into a bucket that is full.
+    /// That limiter is a bucket which sees every request at the moment at which its answer was heard. So it has
+    /// no more to do than the fleet has: what nobody asked for in time, it has not let pass either. What was
+    /// lost is missing at each moment.
     pub(crate) fn lack(&self, burst: f64, rate: f64) -> f64 {
         let mut by_end: Vec<_> = self.batches.iter().flatten().collect();
         by_end.sort_unstable_by_key(|batch| batch.heard);
         let (begin, end) = (by_end[0].heard, by_end[by_end.len() - 1].heard);
-        let (mut passed, mut least) = (0, f64::INFINITY);
+        let (mut level, mut last) = (burst, begin);
+        let (mut passed, mut may, mut least) = (0.0, 0.0, f64::INFINITY);
         for batch in by_end {
-            passed += batch.allowed;
-            let may = burst + rate * (batch.heard - begin).as_secs_f64();
+            level = burst.min(level + rate * (batch.heard - last).as_secs_f64());
+            last = batch.heard;
+            let passes = level.min(f64::from(batch.asked));
+            level -= passes;
+            may += passes;
+            passed += f64::from(batch.allowed);
             if end - batch.heard <= Duration::from_secs(1) {
-                least = least.min(1.0 - f64::from(passed) / may);
+                least = least.min(1.0 - passed / may);
             }
         }
         least
     }
+}
+
+/// By how much somebody was late at the most who wanted to be woken up once in a millisecond.
+fn longest_stall(end: &End) -> Duration {
+    let (mut longest, mut last) = (Duration::ZERO, now());
+    while !end.comes_within(WINK) {
+        let woken = now();
+        longest = longest.max((woken - last).saturating_sub(WINK));
+        last = woken;
+    }
+    longest
 }
 
 /// The end of a load, for which clients wait between two batches.
@@ -237,7 +267,7 @@ impl Asking {
             sent = now();
             if is_on() {
                 let (allowed, is_gone) = self.ask(questions, each);
-                batches.push(Batch { sent, heard: now(), allowed });
+                batches.push(Batch { sent, heard: now(), asked: each as u32, allowed });
                 if is_gone {
                     break;
                 }
@@ -316,27 +346,31 @@ fn answer(bytes: &[u8]) -> Option<(usize, bool)> {
 #[test]
 fn what_was_lost_is_missing_and_what_is_late_is_not() {
     let begin = now();
-    let batch = |millis: u64, allowed| {
+    let batch = |millis: u64, asked, allowed| {
         let at = begin + Duration::from_millis(millis);
-        Batch { sent: at, heard: at, allowed }
+        Batch { sent: at, heard: at, asked, allowed }
     };
     let lack = |batches: &[Batch]| {
-        let outcome = Outcome { allowed: 0, answered: 0, batches: vec![batches.to_vec()] };
+        let outcome = Outcome { batches: vec![batches.to_vec()], ..Outcome::default() };
         (outcome.lack(100.0, 100.0) * 1000.0).round()
     };
-    assert_eq!(lack(&[batch(0, 100), batch(3_500, 350), batch(4_000, 0)]), 0.0);
-    assert_eq!(lack(&[batch(0, 100), batch(3_500, 345), batch(4_000, 50)]), 10.0);
-    assert_eq!(lack(&[batch(0, 100), batch(2_000, 200), batch(4_000, 150)]), 100.0);
+    let full = batch(0, 200, 100);
+    assert_eq!(lack(&[full, batch(500, 80, 50), batch(1_400, 90, 90), batch(1_500, 90, 0)]), 0.0);
+    assert_eq!(lack(&[full, batch(500, 80, 44), batch(1_400, 96, 96), batch(1_500, 90, 0)]), 0.0);
+    assert_eq!(lack(&[full, batch(500, 80, 38), batch(1_400, 90, 90), batch(1_500, 90, 0)]), 50.0);
+    // Who is asked too late loses what would have come in, whoever he is.
+    assert_eq!(lack(&[full, batch(3_000, 80, 80), batch(3_500, 90, 70)]), 0.0);
 }
 
 #[test]
 fn too_many_in_any_interval_are_found_and_no_others() {
     let begin = now();
     let at = |millis: u64| begin + Duration::from_millis(millis);
-    let batch = |sent, heard, allowed| Batch { sent: at(sent), heard: at(heard), allowed };
+    let batch =
+        |sent, heard, allowed| Batch { sent: at(sent), heard: at(heard), asked: allowed, allowed };
     let excess = |batches: &[Batch]| {
         let batches = vec![batches.to_vec()];
-        Outcome { allowed: 0, answered: 0, batches }.excess(10.0, 100.0)
+        Outcome { batches, ..Outcome::default() }.excess(10.0, 100.0)
     };
     // Ten at once, and one more every ten milliseconds.
     assert_eq!(excess(&[batch(0, 0, 10)]), 0.0);

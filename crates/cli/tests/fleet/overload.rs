@@ -96,10 +96,12 @@ impl Overload {
         let Self { fleet, lent, strict } = self;
         let outcomes = [("lent", lent.end()), ("strict", strict.end())];
         let late: Vec<_> = living.iter().map(|node| late(&fleet.nodes[*node])).collect();
-        // A wait that is too long is one of every node, all of which are asked all the time. A machine
-        // that has other things to do is seldom in the way of more than half.
+        let stall = outcomes.iter().map(|(_, outcome)| outcome.stall).max().unwrap_or_default();
         let are_late = late.iter().filter(|late| **late > 0).count();
-        assert!(are_late <= late.len() / 2, "so many answers of each node were late: {late:?}");
+        assert!(
+            are_late <= may_be_late(late.len(), stall),
+            "so many answers of each node were late, on a machine that stood still for {stall:?}: {late:?}"
+        );
         for (name, outcome) in &outcomes {
             let wait = outcome.longest_wait();
             assert!(wait <= LONGEST_WAIT, "{name}: somebody waited for {wait:?}");
@@ -111,6 +113,17 @@ impl Overload {
     /// The nodes that were not killed, with their numbers.
     fn living(&self) -> impl Iterator<Item = (usize, &Server)> {
         self.fleet.nodes.iter().enumerate().filter(|(node, _)| !self.lent.is_doomed(*node))
+    }
+}
+
+/// How many of so many nodes may have answers that are late, if the machine kept somebody waiting for so long. A
+/// wait that is too long is one of every node, all of which are asked all the time.
+fn may_be_late(nodes: usize, stall: Duration) -> usize {
+    match stall.as_millis() {
+        ..10 => 0,
+        // It was in the way of some, for the twenty milliseconds that they may take beyond their timeout.
+        10..50 => nodes / 2,
+        _ => nodes,
     }
 }
 

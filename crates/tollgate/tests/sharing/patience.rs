@@ -43,7 +43,7 @@ impl Moody {
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
         let takes = match mood {
             Mood::Takes(millis) | Mood::Fails(millis) => millis,
-            Mood::Varies(millis) => millis * u64::from(number % 3 == 0),
+            Mood::Varies(millis) => millis * u64::from(number.is_multiple_of(3)),
             Mood::Silent | Mood::Deaf => return std::future::pending().await,
         };
         pause(takes).await;
@@ -127,10 +127,11 @@ async fn waits(moods: &[Mood], pauses: &[u64]) -> Vec<Duration> {
 
 async fn ask(engine: Arc<Engine<ManualClock>>, number: usize) -> Duration {
     let path = ["/lent", "/strict", "/slots", "/all"][number % 4];
-    let user: &[_] = [&[("user", "alice")], &[("user", "bob")]][usize::from(number % 23 == 0)];
+    let user: &[_] =
+        [&[("user", "alice")], &[("user", "bob")]][usize::from(number.is_multiple_of(23))];
     let request = Request::new("GET", path).attributes(user);
     let begin = now();
-    if number % 5 == 0 {
+    if number.is_multiple_of(5) {
         let requests = [request; 3];
         let mut reserve = engine.reserve(&requests, &[]);
         while let Err(wait) = reserve {
