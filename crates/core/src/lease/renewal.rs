@@ -324,7 +324,10 @@ impl Borrower {
         };
         let want = want.saturating_add(uncovered);
         self.sequence += 1;
-        self.pace.asks(now);
+        // Permits may be free at any moment, and whoever holds one that is not needed keeps it from others.
+        if !self.terms.is_reusable() {
+            self.pace.asks(now);
+        }
         self.told = self.used;
         let returns = std::mem::replace(&mut self.told_returned, self.returned) != self.returned;
         self.last_sent = now;
