@@ -121,7 +121,7 @@ impl Borrower {
             last_gain: Tick::ZERO,
             last_sent: Tick::ZERO,
             ready: Tick::ZERO,
-            pace: Pace::BEGIN,
+            pace: Pace::of(&terms),
             short_of: None,
             seen: None,
             latest: Tick::ZERO,

@@ -24,8 +24,8 @@ pub(super) struct Demand {
     low: u64,
     /// The most that one request needed and did not find, since the last exchange.
     missed: u64,
-    /// What to hold before what was held went back, because nobody came; 0 if somebody has come since.
-    usual: u64,
+    /// What to hold before what was held went back, because nobody came; `None` if somebody has come since.
+    usual: Option<u64>,
     /// How long nobody came then, if that was short: the next time it is waited for.
     silence: u64,
 }
@@ -47,7 +47,7 @@ impl Demand {
             target: 0,
             low: 0,
             missed: 0,
-            usual: 0,
+            usual: None,
             silence: 0,
         }
     }
@@ -87,10 +87,11 @@ impl Demand {
     }
 
     /// After so long without a request, what is held is not needed: a few times as long as it
-    /// usually is from one to the next.
-    pub(super) fn idle(&self) -> Duration {
+    /// usually is from one to the next, and a little longer than silences were, if it can wait for that.
+    pub(super) fn idle(&self, can_wait: bool) -> Duration {
         let most = (self.hold / 4 * 3).max(LEAST_IDLE);
-        let some = self.gap.saturating_mul(8).max(self.silence.saturating_mul(5) / 4);
+        let silence = if can_wait { self.silence.saturating_mul(5) / 4 } else { 0 };
+        let some = self.gap.saturating_mul(8).max(silence);
         Duration::from_nanos(some.clamp(LEAST_IDLE, most))
     }
 
@@ -110,10 +111,7 @@ impl Demand {
     /// Somebody comes after a silence in which what was held went back. If that was soon, it was too soon: it
     /// is waited for longer from now on, and what was held is worth asking for.
     fn resume(&mut self, silence: Duration) -> u64 {
-        let usual = std::mem::take(&mut self.usual);
-        if usual == 0 {
-            return 0;
-        }
+        let Some(usual) = self.usual.take() else { return 0 };
         let silence = nanos(silence);
         let is_short = silence <= SHORT_SILENCE;
         self.silence = if is_short { self.silence.max(silence) } else { 0 };
@@ -127,7 +125,7 @@ impl Demand {
         self.missed = 0;
         if !is_wanted {
             // How long the silence was counts when it is over, and does not prolong itself.
-            self.usual = self.usual.max(self.target).max(1);
+            self.usual = self.usual.max(Some(self.target));
             (self.target, self.low) = (0, 0);
             return;
         }

@@ -38,15 +38,16 @@ impl Borrower {
         if let Some(pending) = &self.pending {
             return Some(pending.again);
         }
+        let is_reusable = self.terms.is_reusable();
         let is_idle = self.all_tokens() > 0 || self.told < self.used;
         let idle = is_idle.then(|| match self.all_tokens() {
             // There is nothing to give back. What was used is told when it is time to ask again.
             0 => self.idle_from().max(self.more_from()),
+            _ if is_reusable => self.idle_from().max(self.last_sent.after(LEAST_KEPT)),
             _ => self.idle_from().max(self.pace.leaves(UNPAID_TO_GIVE_BACK)),
         });
         // Long before the lease is over, and often enough for the store to know what is used. Permits
         // that are in use when it is over are lent to others as well: there is time to try again.
-        let is_reusable = self.terms.is_reusable();
         let most = if is_reusable { self.terms.hold() / 2 } else { Duration::MAX };
         let renewal = (is_idle || self.used > 0 && is_reusable)
             .then(|| self.last_sent.after(self.demand.renewal().min(most)));
@@ -251,17 +252,23 @@ impl Borrower {
         if self.demand.unmet() > self.tokens { self.demand.unmet() } else { 0 }
     }
 
+    /// After so long without a request, what is held is not needed. Where there is plenty, or of permits, it is
+    /// kept in silences that are as short as others were; where there is little it is missing elsewhere.
+    fn idle(&self) -> Duration {
+        self.demand.idle(self.terms.is_reusable() || self.is_plenty_left())
+    }
+
     /// When what is held is not needed.
     fn idle_from(&self) -> Tick {
         let last = self.last_spend.max(self.last_gain).max(self.coming.all_in());
-        last.after(self.demand.idle())
+        last.after(self.idle())
     }
 
     /// Whether it is time to ask for more, ahead of need. Permits are asked for when they are needed.
     fn is_low(&self) -> bool {
         !self.terms.is_reusable()
             && self.all_tokens() < self.low()
-            && self.latest < self.last_spend.after(self.demand.idle())
+            && self.latest < self.last_spend.after(self.idle())
     }
 
     /// Whether the store had plenty left when it last answered.
@@ -298,7 +305,7 @@ impl Borrower {
         if now >= self.idle_from() && unmet == 0 || is_long {
             self.give_back();
         }
-        let is_busy = now < self.last_spend.after(self.demand.idle());
+        let is_busy = now < self.last_spend.after(self.idle());
         let is_wanted = unmet > 0 || cost > 0 || is_busy;
         self.demand.begin_anew(now, is_wanted, now.since(self.last_spend));
         let target = self.spare();
@@ -324,10 +331,7 @@ impl Borrower {
         };
         let want = want.saturating_add(uncovered);
         self.sequence += 1;
-        // Permits may be free at any moment, and whoever holds one that is not needed keeps it from others.
-        if !self.terms.is_reusable() {
-            self.pace.asks(now);
-        }
+        self.pace.asks(now);
         self.told = self.used;
         let returns = std::mem::replace(&mut self.told_returned, self.returned) != self.returned;
         self.last_sent = now;
@@ -401,6 +405,9 @@ const SHORT_PAUSE: Duration = Duration::from_millis(25);
 const UNPAID_TO_GIVE_BACK: u32 = 3;
 const UNPAID_TO_ASK_APART: u32 = 4;
 const UNPAID_FOR_MORE: u32 = 8;
+
+/// Permits that are free go back no sooner than this after the last exchange.
+const LEAST_KEPT: Duration = Duration::from_millis(120);
 
 const LEAST_PATIENCE: Duration = Duration::from_millis(50);
 
