@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use tollgate_sim::figures::{Accuracy, Crowd, Hot, Limits, Load, Sharing, accuracy, crowd, hot};
+use tollgate_sim::{Fleet, Pace, Plan, SECOND, Subject};
 
 #[test]
 fn nine_of_ten_requests_of_a_crowd_need_no_question() {
@@ -84,6 +86,31 @@ fn keys_that_come_in_bursts_ask_the_store_as_seldom() {
         assert!(figures.most_in_the_first <= 25, "{load}");
         assert!(figures.requests > 0.4 * per_second as f64, "{load}");
     }
+}
+
+/// Limits that refill in less than a second have leases that last for a tenth of one.
+#[test]
+fn short_leases_are_renewed_before_they_are_used_up() {
+    for quota in ["1k/s burst 210", "1k/s burst 300", "1k/s burst 500"] {
+        let (keys, nodes, per_second) = (2, 5, 2 * 800);
+        let quota = quota.to_owned();
+        let figures =
+            hot(&Hot { keys, sample: keys, nodes, per_second, quota, ..Hot::default() }).unwrap();
+        assert!(figures.local > 0.99, "{figures:?}");
+    }
+}
+
+/// What is not needed at one half of the nodes is, at the other.
+#[test]
+fn permits_move_to_nodes_that_need_them() {
+    let permits = Subject::permits(NonZeroU32::new(200).unwrap());
+    let calm = Plan::calm(1, permits, 5, SECOND / 800);
+    let turns = Some(SECOND);
+    let mut fleet = Fleet::new(Plan { pace: Pace::About(SECOND / 800), turns, ..calm }).unwrap();
+    fleet.run_until(Plan::START + 30 * SECOND).unwrap();
+    // All of them all the time would be 40,000: each is out for 150 ms.
+    let passed = fleet.outcome().passed;
+    assert!(passed > 30_000, "{passed}");
 }
 
 #[test]

@@ -38,16 +38,18 @@ impl Borrower {
         if let Some(pending) = &self.pending {
             return Some(pending.again);
         }
-        let is_reusable = self.terms.is_reusable();
         let is_idle = self.all_tokens() > 0 || self.told < self.used;
         let idle = is_idle.then(|| match self.all_tokens() {
             // There is nothing to give back. What was used is told when it is time to ask again.
             0 => self.idle_from().max(self.more_from()),
-            _ if is_reusable => self.idle_from().max(self.last_sent.after(LEAST_KEPT)),
-            _ => self.idle_from().max(self.pace.leaves(UNPAID_TO_GIVE_BACK)),
+            _ => {
+                let kept = self.last_sent.after(LEAST_KEPT);
+                self.idle_from().max(kept).max(self.pace.leaves(UNPAID_TO_GIVE_BACK))
+            }
         });
         // Long before the lease is over, and often enough for the store to know what is used. Permits
         // that are in use when it is over are lent to others as well: there is time to try again.
+        let is_reusable = self.terms.is_reusable();
         let most = if is_reusable { self.terms.hold() / 2 } else { Duration::MAX };
         let renewal = (is_idle || self.used > 0 && is_reusable)
             .then(|| self.last_sent.after(self.demand.renewal().min(most)));
@@ -406,7 +408,8 @@ const UNPAID_TO_GIVE_BACK: u32 = 3;
 const UNPAID_TO_ASK_APART: u32 = 4;
 const UNPAID_FOR_MORE: u32 = 8;
 
-/// Permits that are free go back no sooner than this after the last exchange.
+/// Nothing is sent only to give back sooner than this after the last exchange: where several requests come in
+/// the time of a pause, one that is late would have a node give back, ask for itself, and borrow anew.
 const LEAST_KEPT: Duration = Duration::from_millis(120);
 
 const LEAST_PATIENCE: Duration = Duration::from_millis(50);
