@@ -121,10 +121,10 @@ impl Overload {
 /// How often a node took longer to answer what it had read than it waits for its store, and than a machine can
 /// be in the way that stood still for so long: the next bound of what it counts.
 fn late(node: &Server, stall: Duration) -> u64 {
-    let most = TIMEOUT + 2 * stall;
-    let bounds = [(100, "0.1"), (200, "0.2"), (500, "0.5"), (1_000, "1")];
+    let most = TIMEOUT + stall;
+    let bounds = [(100, "0.1"), (500, "0.5"), (1_000, "1.0")];
     let bound = bounds.iter().find(|(millis, _)| Duration::from_millis(*millis) >= most);
-    let (_, bound) = bound.unwrap_or(&bounds[3]);
+    let (_, bound) = bound.unwrap_or(&bounds[2]);
     let text = node.metrics();
     let sample = |name: &str| -> u64 {
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
