@@ -217,6 +217,23 @@ impl Borrower {
         }
     }
 
+    /// From when on nothing that the borrower knows of the key is worth keeping, if nothing
+    /// [is due](Self::due) then: nobody was let pass and nobody asked for longer than it remembers.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Limit, Tick, lease::{Borrower, Node, Terms}};
+    /// let terms = Terms::of(&Limit::token_bucket("1k/s")?, Duration::ZERO).expect("it is lent");
+    /// let mut borrower = Borrower::new(Node { number: 1, incarnation: 1 }, terms);
+    /// let now = Tick::from_nanos(7_000_000_000);
+    /// assert!(borrower.ask(now, 1).is_some());
+    /// assert_eq!(borrower.cold_from().since(now), Duration::from_secs(1));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn cold_from(&self) -> Tick {
+        self.last_spend.max(self.last_sent).after(self.terms.hold().max(REMEMBERED))
+    }
+
     /// What can be spent now or later.
     pub(super) const fn all_tokens(&self) -> u64 {
         self.tokens + self.coming.tokens
@@ -261,6 +278,9 @@ impl Borrower {
         (self.tokens, self.coming, self.owed) = (0, Coming::NOTHING, 0);
     }
 }
+
+/// How a key came is remembered for so long at least: how long silences were, and how often it was asked about.
+const REMEMBERED: Duration = Duration::from_secs(1);
 
 /// By so much may a node be late that asks for more.
 const MOMENT: Duration = Duration::from_millis(3);

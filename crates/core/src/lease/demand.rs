@@ -32,10 +32,11 @@ pub(super) struct Demand {
 
 impl Demand {
     /// Of leases on such terms. A grant is to last for a quarter of the lease, so that it is
-    /// neither out of date when it is used nor asked for all the time.
+    /// neither out of date when it is used nor asked for all the time; of short leases for up to a half.
     pub(super) fn new(terms: Terms) -> Self {
         let hold = nanos(terms.hold());
-        let usual = (terms.hold() / 4).min(LONGEST_USUAL).max(terms.round_trip() * 4);
+        let quarter = (terms.hold() / 4).min(LONGEST_USUAL);
+        let usual = quarter.max(LEAST_USUAL).max(terms.round_trip() * 4);
         Self {
             hold,
             least_horizon: nanos(usual).min(hold / 2),
@@ -157,6 +158,9 @@ impl Demand {
 const fn cold(hold: u64) -> u64 {
     hold / 2 + 1
 }
+
+/// However short a lease is, a busy node asks again after about so long, if that is within half of it.
+const LEAST_USUAL: Duration = Duration::from_millis(120);
 
 /// The tokens of one grant should last for so many requests.
 const REQUESTS: u64 = 16;

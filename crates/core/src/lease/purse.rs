@@ -112,6 +112,22 @@ impl Borrower {
         self.demand.low()
     }
 
+    /// Whether it has asked, or asks as soon as it may: whoever has seen when it [is due](Self::due) need
+    /// not hear that the purse runs low.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Limit, Tick, lease::{Borrower, Node, Terms}};
+    /// let terms = Terms::of(&Limit::token_bucket("1k/s")?, Duration::ZERO).expect("it is lent");
+    /// let mut borrower = Borrower::new(Node { number: 1, incarnation: 1 }, terms);
+    /// assert!(!borrower.is_getting_more());
+    /// assert!(borrower.ask(Tick::ZERO, 1).is_some() && borrower.is_getting_more());
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn is_getting_more(&self) -> bool {
+        self.is_waiting() || self.is_low()
+    }
+
     /// What the store last said is left.
     ///
     /// ```

@@ -44,7 +44,11 @@ impl Borrower {
             0 => self.idle_from().max(self.more_from()),
             _ => {
                 let kept = self.last_sent.after(LEAST_KEPT);
-                self.idle_from().max(kept).max(self.pace.leaves(UNPAID_TO_GIVE_BACK))
+                let unpaid = match self.is_plenty_left() {
+                    true => UNPAID_TO_GIVE_BACK,
+                    false => UNPAID_TO_GIVE_BACK_SOON,
+                };
+                self.idle_from().max(kept).max(self.pace.leaves(unpaid))
             }
         });
         // Long before the lease is over, and often enough for the store to know what is used. Permits
@@ -244,9 +248,13 @@ impl Borrower {
         true
     }
 
-    /// From when on the node asks for more.
+    /// From when on the node asks for more. What the store did not have is asked for when it may have it, and
+    /// that is a while from each time to the next.
     pub(super) fn more_from(&self) -> Tick {
-        self.ready.max(self.pace.leaves(UNPAID_FOR_MORE))
+        match self.short_of {
+            Some(_) => self.ready,
+            None => self.ready.max(self.pace.leaves(UNPAID_FOR_MORE)),
+        }
     }
 
     /// What a request needed that is not here now either.
@@ -267,7 +275,7 @@ impl Borrower {
     }
 
     /// Whether it is time to ask for more, ahead of need. Permits are asked for when they are needed.
-    fn is_low(&self) -> bool {
+    pub(super) fn is_low(&self) -> bool {
         !self.terms.is_reusable()
             && self.all_tokens() < self.low()
             && self.latest < self.last_spend.after(self.idle())
@@ -402,9 +410,11 @@ const MOST_TOLD: u64 = 1 << 48;
 /// The pause after a grant that was less than was wanted, where there is more.
 const SHORT_PAUSE: Duration = Duration::from_millis(25);
 
-/// So many questions may be unpaid when one is sent only to give back, when a request asks apart, and when a
-/// node asks for more: at the beginning of a burst it does so again and again until it knows what it needs.
+/// So many questions may be unpaid when one is sent only to give back, where there is plenty and where it is
+/// missing elsewhere; when a request asks apart; and when a node asks for more: at the beginning of a burst it
+/// does so again and again until it knows what it needs.
 const UNPAID_TO_GIVE_BACK: u32 = 3;
+const UNPAID_TO_GIVE_BACK_SOON: u32 = 6;
 const UNPAID_TO_ASK_APART: u32 = 4;
 const UNPAID_FOR_MORE: u32 = 8;
 

@@ -182,7 +182,7 @@ impl Terms {
     /// how much longer at most: until a few tokens have come back, and long before all have.
     pub(super) fn pauses(&self) -> (Duration, Duration) {
         let usual = self.time_for(PAUSE_TOKENS).max(LEAST_PAUSE);
-        let least = usual.min(self.hold / 5);
+        let least = usual.min(self.hold * 3 / 8);
         (least, least / 4)
     }
 
