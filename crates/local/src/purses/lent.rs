@@ -23,6 +23,8 @@ pub struct Lent<'a, T> {
     pub(super) place: Place,
     /// There is one as long as this is not closed.
     pub(super) book: MutexGuard<'a, Kept<T>>,
+    /// Whether its owner knows when the borrower asks next.
+    pub(super) is_tended: bool,
 }
 
 impl<T> Lent<'_, T> {
@@ -78,6 +80,22 @@ impl<T> Lent<'_, T> {
         self.place
     }
 
+    /// Leaves it to an owner who looks at it again when the borrower is [due](Borrower::due): if more is asked
+    /// for by then anyway, no request tells him that the purse is low.
+    ///
+    /// ```
+    /// # use tollgate_core::Tick;
+    /// # use tollgate_local::Lent;
+    /// fn look_after(mut lent: Lent<'_, ()>) -> Option<Tick> {
+    ///     let due = lent.borrower().due();
+    ///     lent.tended();
+    ///     due
+    /// }
+    /// ```
+    pub fn tended(mut self) {
+        self.is_tended = true;
+    }
+
     /// Frees the place for another key. What was held is forgotten, and comes back to the store when
     /// the lease ends.
     ///
@@ -100,7 +118,8 @@ impl<T> Lent<'_, T> {
 impl<T> Drop for Lent<'_, T> {
     fn drop(&mut self) {
         if let Some(book) = self.book.as_mut() {
-            book.filled = self.purses.purses[self.place.0 as usize].fill(&book.borrower);
+            let is_known = self.is_tended && book.borrower.is_getting_more();
+            book.filled = self.purses.purses[self.place.0 as usize].fill(&book.borrower, is_known);
         }
     }
 }

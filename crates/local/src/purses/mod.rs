@@ -268,7 +268,7 @@ impl<T> Purses<T> {
         *book = Some(Box::new(Book { owner, borrower, filled: 0, beside }));
         self.owner(place).store(owner, Ordering::Release);
         drop(claim);
-        Some(Lent { purses: self, place, book })
+        Some(Lent { purses: self, place, book, is_tended: false })
     }
 
     /// The borrower behind a purse, if somebody's lies there.
@@ -336,7 +336,7 @@ impl<T> Purses<T> {
             self.spent.fetch_add(spent, Ordering::Relaxed);
             self.denied.fetch_add(denied, Ordering::Relaxed);
         }
-        Lent { purses: self, place, book }
+        Lent { purses: self, place, book, is_tended: false }
     }
 
     fn try_book(&self, place: Place) -> Option<MutexGuard<'_, Kept<T>>> {

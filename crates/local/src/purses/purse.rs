@@ -378,8 +378,9 @@ impl Purse {
         word
     }
 
-    /// Puts everything in that the borrower holds, and says how much that is.
-    pub(super) fn fill(&self, borrower: &Borrower) -> u64 {
+    /// Puts everything in that the borrower holds, and says how much that is. If somebody knows already that
+    /// more is needed nobody is told.
+    pub(super) fn fill(&self, borrower: &Borrower, is_known: bool) -> u64 {
         let tokens = borrower.held_tokens().min(TOKENS);
         if let Some(seen) = borrower.seen() {
             self.left.store(seen.remaining(), Ordering::Relaxed);
@@ -390,7 +391,7 @@ impl Purse {
         self.until.store(borrower.until().as_nanos(), Ordering::Relaxed);
         self.short_until.store(borrower.short_until().as_nanos(), Ordering::Relaxed);
         self.low.store(u32::try_from(borrower.low()).unwrap_or(u32::MAX), Ordering::Relaxed);
-        self.told.store(false, Ordering::Relaxed);
+        self.told.store(is_known, Ordering::Relaxed);
         // Nobody changes a purse that is closed, so its filling is known.
         let word = self.word.load(Ordering::Relaxed);
         self.word.store((word & !(TOKENS | (REQUESTS << TOKEN_BITS))) | tokens, Ordering::Release);

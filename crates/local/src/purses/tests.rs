@@ -132,12 +132,11 @@ fn who_finds_too_little_asks_the_borrower_and_is_denied_if_the_store_had_none() 
     assert!(matches!(purses.take(key("a"), at(2), 1), Taken::Spent { .. }), "ten are here");
 }
 
-#[test]
-fn a_purse_that_runs_low_says_so_once() {
+/// A purse that holds as much as is asked for lately, and when that is: after a few exchanges.
+fn busy_purse() -> (Purses<()>, Tick) {
     let mut bank = Bank::new(&Limit::token_bucket("100k/s").unwrap());
     let purses = Purses::new(16);
     let mut now = at(0);
-    // As much as is asked for lately is held, after a few exchanges.
     for _ in 0..20 {
         let mut lent = purses.open(key("a"), now, || (bank.borrower(), ())).unwrap();
         lent.borrower().spend(now, 10);
@@ -145,9 +144,37 @@ fn a_purse_that_runs_low_says_so_once() {
         drop(lent);
         now = now.after(Duration::from_millis(1));
     }
-    let calls = (0..10_000).map(|_| purses.take(key("a"), now, 1));
-    let low = calls.filter(|taken| matches!(taken, Taken::Spent { is_low: true, .. })).count();
-    assert_eq!(low, 1);
+    (purses, now)
+}
+
+/// Whether a request says that the purse is low, if there is enough for it.
+fn says_that_it_is_low(purses: &Purses<()>, now: Tick) -> Option<bool> {
+    match purses.take(key("a"), now, 1) {
+        Taken::Spent { is_low, .. } => Some(is_low),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_purse_that_runs_low_says_so_once() {
+    let (purses, now) = busy_purse();
+    let calls = (0..10_000).filter(|_| says_that_it_is_low(&purses, now) == Some(true));
+    assert_eq!(calls.count(), 1);
+}
+
+#[test]
+fn who_looks_after_a_purse_is_not_told_that_it_is_low_while_he_has_put_that_off() {
+    let (purses, now) = busy_purse();
+    while says_that_it_is_low(&purses, now) == Some(false) {}
+    let look = |tends: bool| {
+        let mut lent = purses.known(key("a"), now).unwrap();
+        assert!(lent.borrower().is_getting_more());
+        if tends { lent.tended() } else { drop(lent) }
+    };
+    look(true);
+    assert_eq!(says_that_it_is_low(&purses, now), Some(false), "he has seen that");
+    look(false);
+    assert_eq!(says_that_it_is_low(&purses, now), Some(true), "somebody else has");
 }
 
 #[test]

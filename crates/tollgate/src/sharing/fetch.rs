@@ -216,7 +216,6 @@ impl Sharing {
                 }
             };
         };
-        lent.beside_mut().asked = now;
         let borrower = lent.borrower();
         match lack.purpose {
             Purpose::Permit if is_used_up(borrower, now) => return Plan::Nothing,

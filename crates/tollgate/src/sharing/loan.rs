@@ -23,8 +23,6 @@ pub(crate) struct Loan {
     pub(super) sent: u64,
     /// What of the lease was already noted as spent by this node.
     pub(super) noted: u64,
-    /// When somebody last asked the borrower.
-    pub(super) asked: Tick,
     /// Where those wait who need what the borrower has asked for: until they may look again, or until
     /// they know that no answer comes.
     pub(super) answered: Arc<Notify>,
@@ -35,9 +33,8 @@ pub(crate) struct Loan {
 
 impl Loan {
     pub(super) fn new(about: About, node: Node) -> Self {
-        let (answered, unanswered) = Default::default();
-        let (asked, failure) = (Tick::ZERO, None);
-        Self { about, node, sent: 0, noted: 0, asked, answered, unanswered, failure }
+        let (answered, unanswered, failure) = Default::default();
+        Self { about, node, sent: 0, noted: 0, answered, unanswered, failure }
     }
 
     /// The answer to what the borrower has asked. It is made while nobody else has the purse, so that

@@ -123,15 +123,15 @@ impl Steward {
                 Some(due) if is_gone => self.schedule(place, due.max(now.after(PAUSE))),
                 Some(due) => self.schedule(place, due),
                 None => {
-                    let hold = lent.beside().about.limit.hold();
-                    let asked = lent.beside().asked;
-                    match now.since(asked) < hold {
-                        true => self.schedule(place, asked.after(hold)),
-                        // The key went cold.
-                        false => lent.close(),
+                    let cold = lent.borrower().cold_from();
+                    if cold <= now {
+                        lent.close();
+                        continue;
                     }
+                    self.schedule(place, cold);
                 }
             }
+            lent.tended();
         }
         if asked.is_empty() {
             return;
