@@ -105,6 +105,18 @@ impl Member {
         }
     }
 
+    /// What it knows of a key that went cold is forgotten: whoever comes next finds another borrower.
+    pub(crate) fn forget_if_cold(&mut self, now: Tick, terms: Option<Terms>) {
+        let is_cold = |lent: &Borrower| lent.due().is_none() && lent.cold_from() <= now;
+        if let (Some(lent), Some(terms)) = (&mut self.borrower, terms)
+            && is_cold(lent)
+        {
+            self.node.incarnation += 1;
+            *lent = Borrower::new(self.node, terms);
+            self.permits.sent = (0, 0);
+        }
+    }
+
     /// The same with a clock that gains so many millionths.
     ///
     /// ```

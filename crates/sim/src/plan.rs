@@ -24,6 +24,8 @@ pub struct Plan {
     pub lasts: u64,
     /// How often a node is asked.
     pub pace: Pace,
+    /// The first node is asked so many times as often.
+    pub heavier: u64,
     /// Requests cost from 1 to this.
     pub most_cost: u64,
     /// Nodes are busy and quiet in turns of this length.
@@ -109,6 +111,7 @@ impl Plan {
             nodes,
             lasts: 10 * SECOND,
             pace: Pace::Between(pause / 2, pause * 3 / 2),
+            heavier: 1,
             most_cost: 1,
             turns: None,
             together: false,

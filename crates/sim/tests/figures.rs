@@ -88,6 +88,37 @@ fn keys_that_come_in_bursts_ask_the_store_as_seldom() {
     }
 }
 
+/// The others hold what they do not need when one node is busier, and it asks for the rest.
+#[test]
+fn the_busiest_of_unlike_nodes_asks_as_seldom() {
+    let (keys, nodes, heavier) = (2, 5, 6);
+    for (quota, per_node, millis) in
+        [("1k/s", 200, None), ("1k/s", 120, Some(300)), ("100/s", 40, None), ("10k/s", 3_000, None)]
+    {
+        let per_second = per_node * keys * (nodes - 1 + heavier);
+        let (quota, bursts) = (quota.to_owned(), millis.map(Duration::from_millis));
+        let unlike =
+            Hot { keys, sample: keys, nodes, per_second, bursts, heavier, quota, ..Hot::default() };
+        let figures = hot(&unlike).unwrap();
+        assert!(figures.busiest_lease <= 12.0, "{per_node}/s, {millis:?}: {figures:?}");
+        let least = if millis.is_some() { 0.4 } else { 0.9 };
+        assert!(figures.requests > least * per_second as f64, "{figures:?}");
+    }
+}
+
+/// As long as a lease lasts for a quarter of a second or so.
+#[test]
+fn short_leases_need_no_more_questions() {
+    for per_node in [150, 800, 3_000] {
+        let (keys, nodes) = (2, 5);
+        let per_second = per_node * keys * nodes;
+        let quota = "1k/s burst 500".to_owned();
+        let short = Hot { keys, sample: keys, nodes, per_second, quota, ..Hot::default() };
+        let figures = hot(&short).unwrap();
+        assert!(figures.busiest_lease <= 12.0, "{per_node}/s: {figures:?}");
+    }
+}
+
 /// Limits that refill in less than a second have leases that last for a tenth of one.
 #[test]
 fn short_leases_are_renewed_before_they_are_used_up() {

@@ -63,9 +63,16 @@ fn simulated(session: &mut Session) -> Result<(), BenchError> {
         for quota in limits(rate) {
             let (nodes, seconds) = (NODES as u64, 4 * seconds(session));
             let (keys, per_second) = (KEYS, KEYS * nodes * rate);
-            let bursts = None;
-            let some =
-                Hot { keys, sample: keys, nodes, per_second, bursts, quota, seconds, seed: 1 };
+            let some = Hot {
+                keys,
+                sample: keys,
+                nodes,
+                per_second,
+                quota,
+                seconds,
+                seed: 1,
+                ..Hot::default()
+            };
             let figures = hot(&some)?;
             counts.push((some.quota, Counts::from(figures)));
         }
@@ -74,8 +81,8 @@ fn simulated(session: &mut Session) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Many rates and limits, all the time and in bursts of many lengths. What counts is the node that asks most
-/// often over twenty seconds.
+/// Many rates and limits, all the time and in bursts of many lengths, and nodes that are all as busy or one of
+/// which is busier. What counts is the node that asks most often over twenty seconds.
 fn whatever_comes(session: &mut Session) -> Result<(), BenchError> {
     let name = "simulated, 5 nodes: questions of one about a key, whatever comes".to_owned();
     if !session.wants(&name) {
@@ -86,14 +93,17 @@ fn whatever_comes(session: &mut Session) -> Result<(), BenchError> {
     let bursts = || BURSTS.into_iter().filter(|_| !session.scale.is_quick()).map(Some);
     let (mut worst, mut most, mut first, mut above, mut all) = (Worst::default(), 0, 0, 0, 0);
     let mut loads = 0;
-    for (quota, rate) in LIMITS.into_iter().flat_map(|quota| RATES.map(|rate| (quota, rate))) {
+    let both =
+        |quota| RATES.into_iter().flat_map(move |rate| HEAVIER.map(|times| (quota, rate, times)));
+    for (quota, rate, heavier) in LIMITS.into_iter().flat_map(both) {
         for millis in bursts().chain([None]) {
             let fleet = Hot {
                 keys: 1,
                 sample: 1,
                 nodes,
-                per_second: nodes * rate,
+                per_second: (nodes - 1 + heavier) * rate,
                 bursts: millis.map(Duration::from_millis),
+                heavier,
                 quota: quota.to_owned(),
                 seconds,
                 seed: 1,
@@ -127,10 +137,13 @@ struct Worst {
 impl Worst {
     fn meets(&mut self, mean: f64, fleet: &Hot) {
         if mean > self.mean {
-            let Hot { quota, per_second, nodes, bursts, .. } = fleet;
+            let Hot { quota, per_second, nodes, bursts, heavier, .. } = fleet;
+            let rate = per_second / (nodes - 1 + heavier);
             let when =
                 bursts.map_or_else(|| "all the time".to_owned(), |burst| format!("{burst:?} long"));
-            *self = Self { mean, load: format!("{quota}, {}/s, {when}", per_second / nodes) };
+            let who =
+                if *heavier > 1 { format!(" and {heavier} times that") } else { String::new() };
+            *self = Self { mean, load: format!("{quota}, {rate}/s{who}, {when}") };
         }
     }
 }

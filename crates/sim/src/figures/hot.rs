@@ -20,6 +20,8 @@ pub struct Hot {
     pub per_second: u64,
     /// There are some for so long, and then none for as long; `None` if there are some all the time.
     pub bursts: Option<Duration>,
+    /// The first node is asked so many times as often as each of the others.
+    pub heavier: u64,
     /// The limit of each key, a token bucket.
     pub quota: String,
     /// For how long it is measured, after a while to settle.
@@ -57,7 +59,8 @@ impl Default for Hot {
     fn default() -> Self {
         let quota = "10k/s".into();
         let (nodes, per_second, bursts) = (5, 500_000, None);
-        Self { keys: 100, sample: 5, nodes, per_second, bursts, quota, seconds: 20, seed: 1 }
+        let (keys, sample, heavier) = (100, 5, 1);
+        Self { keys, sample, nodes, per_second, bursts, heavier, quota, seconds: 20, seed: 1 }
     }
 }
 
@@ -87,13 +90,16 @@ impl Hot {
 pub fn hot(hot: &Hot) -> Result<HotFigures, Broken> {
     let subject = Subject::bucket(&hot.quota).map_err(|error| Broken(error.to_string()))?;
     let (sample, nodes) = (hot.sample.clamp(1, hot.keys.max(1)), hot.nodes.max(1));
-    let gap = SECOND * nodes * hot.keys.max(1) / hot.per_second.max(1);
+    let heavier = hot.heavier.max(1);
+    // The first node counts for as many.
+    let gap = SECOND * (nodes - 1 + heavier) * hot.keys.max(1) / hot.per_second.max(1);
     let (mut requests, mut waited, mut exchanges) = (0, 0, 0);
     let mut figures = HotFigures::default();
     for number in 0..sample {
         let calm = Plan::calm(hot.seed.wrapping_add(number), subject.clone(), nodes, gap);
         let turns = hot.bursts.map(|burst| burst.as_nanos() as u64);
-        let plan = Plan { pace: Pace::About(gap), turns, together: true, drift: 10, ..calm };
+        let plan =
+            Plan { pace: Pace::About(gap), turns, heavier, together: true, drift: 10, ..calm };
         let mut fleet = Fleet::new(plan)?;
         fleet.run_until(Plan::START + SECOND)?;
         let first = fleet.exchanges().iter().copied().max().unwrap_or(0);

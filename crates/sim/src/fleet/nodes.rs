@@ -46,8 +46,10 @@ impl Fleet {
         self.outcome.requests += 1;
         self.outcome.ideal += self.ideal.admits(self.now, cost);
         let is_permits = self.plan.subject.is_permits();
+        let terms = self.base.terms();
         let member = &mut self.members[place];
         let now = member.clock(self.now);
+        member.forget_if_cold(now, terms);
         let said = member.borrower.as_mut().map_or(Spend::Ask, |lent| lent.spend(now, cost));
         match said {
             Spend::Taken(receipt) => {
@@ -228,7 +230,8 @@ impl Fleet {
     }
 
     pub(super) fn after_pause(&mut self, place: usize) {
-        let pause = self.plan.pace.pause(&mut self.chance);
+        let often = if place == 0 { self.plan.heavier.max(1) } else { 1 };
+        let pause = self.plan.pace.pause(&mut self.chance) / often;
         self.at(self.now + pause, Event::Request(place));
     }
 
