@@ -5,9 +5,9 @@
 //! for it, on a free port, and ends with the row. Decisions with what a store has lent are held against
 //! the same rules without one.
 //!
-//! What whole fleets do is simulated, in virtual time: the nodes and the store are those that are in
-//! use, the network and the clocks are not. Five real nodes, each a process of its own, stand beside
-//! them.
+//! What whole fleets do is simulated, in virtual time: they borrow and lend by the code that is in use, and
+//! the network, the clocks and what nodes do around it are the simulator's. Five real nodes, each a process
+//! of its own, stand beside them.
 
 mod arrivals;
 mod asking;

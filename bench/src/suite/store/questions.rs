@@ -277,6 +277,9 @@ const LIMITS: [&str; 5] = ["50/s", "200/s", "1k/s", "5k/s", "6k/min"];
 const RATES: [u64; 6] = [10, 30, 100, 300, 1_000, 3_000];
 const BURSTS: [u64; 10] = [30, 70, 110, 170, 220, 300, 420, 500, 600, 900];
 
+/// And how many times as often as the others one node is asked.
+const HEAVIER: [u64; 2] = [1, 6];
+
 /// So many keys of each kind are simulated.
 const KEYS: u64 = 4;
 
