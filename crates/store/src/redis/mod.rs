@@ -56,8 +56,8 @@
 //!
 //! Every key has a time to live, of twice what it takes to have its whole budget back, except for the
 //! mark. A policy that evicts keys before their time forgets what was spent, and nobody can tell: use
-//! `noeviction`, or one of the `volatile` ones if there is memory enough. Two primaries of one service
-//! that do not know of each other both lend; `min-replicas-to-write` keeps the lonely one from it.
+//! `noeviction`. The `volatile` ones evict nothing but such keys. Two primaries of one service that do
+//! not know of each other both lend; `min-replicas-to-write` keeps the lonely one from it.
 //!
 //! # Slots that move
 //!
