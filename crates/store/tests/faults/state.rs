@@ -399,9 +399,13 @@ fn garbled(line: &str) -> Vec<String> {
     for place in 1..words.len() - 1 {
         // Also with as many letters as there were, so that all else is where it was.
         let wide = |word: &str| format!("{word:0>width$}", width = words[place].len());
-        let wide = ["1.5", "0.5", "-5", "abc"].map(wide);
-        let blank =
-            ["inf", "nan"].map(|word| format!("{word:>width$}", width = words[place].len()));
+        let wide =
+            ["1.5", "0.5", "5.", "-5", "abc", "1e3", "1E3", "2e0", "1e+1", "5 ", "5\t"].map(wide);
+        // A digit that takes the place of another is a number.
+        let blanks = ["inf", "nan", "0x10", "0X1", "5", "+5", "-0", "- 1", "12 ", ".5e1"];
+        let blanks = blanks.iter().filter(|word| word.len() > 1 || words[place].len() > 1);
+        let blank = blanks.map(|word| format!("{word:>width$}", width = words[place].len()));
+        let blank: Vec<_> = blank.collect();
         let nonsense =
             ["abc", "-5", "1.5", "1e300", "nan", "", "9999999999999999", "99999999999999999999"];
         for nonsense in nonsense.map(str::to_owned).iter().chain(&wide).chain(&blank) {

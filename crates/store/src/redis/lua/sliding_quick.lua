@@ -1,6 +1,10 @@
 -- Sliding windows, quickly.
 
 local OTHER = '^sliding ' .. EPOCH_TEXT .. ' (%d+) (%d+) %d+ (%d+) %d+$'
+-- No count is more than the limit, but for what it is rounded up by: see `window_quick.lua`.
+local WIDTH = #format('%d', limit + rounding)
+local ZEROS, DIGITS = string.rep('0', 16 - WIDTH), '%0' .. WIDTH .. 'd'
+local COUNTS, TAIL = '^(%d+) ' .. ZEROS .. '(%d+) ', DIGITS .. ' ' .. ZEROS .. DIGITS .. ' %d'
 local SPAN = length_s * BILLION + length_ns
 local EXACT = 2 ^ 53
 
@@ -8,15 +12,16 @@ local EXACT = 2 ^ 53
 local function last_of(value, begin_s, begin_ns, end_s, end_ns)
     local found_s, found_ns, this = string.match(value, OTHER)
     found_s, found_ns = found_s + 0, found_ns + 0
-    if found_s > end_s or (found_s == end_s and found_ns > end_ns) then
-        error('the clock has run backwards')
+    if found_s > end_s or (found_s == end_s and found_ns >= end_ns) then
+        error('the clock has run backwards, or it is another text')
     end
     if found_s ~= begin_s or found_ns ~= begin_ns then return 0 end
     return math.ceil(this / rounding) * rounding
 end
 
 local function answer_from(from)
-    local sub, format, call = string.sub, format, call
+    local sub, match, format, call = string.sub, string.match, format, call
+    local WIDTH, COUNTS, DIGITS, TAIL = WIDTH, COUNTS, DIGITS, TAIL
     local cost, begin_s, begin_ns, end_s, end_ns, left, begin, length, offset, is_lost
     for index = from, #KEYS do
         current = index
@@ -24,7 +29,7 @@ local function answer_from(from)
             local place = place_of(index)
             begin_s, begin_ns = tonumber(ARGV[place + 3]), tonumber(ARGV[place + 4])
             cost, end_s, end_ns = tonumber(ARGV[place + 2]), ARGV[place + 5], ARGV[place + 6]
-            begin = 'sliding ' .. EPOCH_TEXT .. ' ' .. end_s .. ' ' .. end_ns .. ' '
+            begin = 'sliding ' .. EPOCH_TEXT .. ' ' .. end_s .. ' ' .. end_ns .. ' ' .. ZEROS
             length, offset = #begin, format('%d', #begin + 17)
             end_s, end_ns = tonumber(end_s), tonumber(end_ns)
             left = (end_s - NOW_S) * BILLION + (end_ns - NOW_NS)
@@ -37,20 +42,20 @@ local function answer_from(from)
         local value, last, this = text_of(index), 0, 0
         local is_begun = value and sub(value, 1, length) == begin
         if is_begun then
-            last, this = sub(value, length + 1, length + 16) + 0, sub(value, length + 18, length + 33) + 0
-            -- Not all of them may be digits: see `window_quick.lua`.
-            if sub(value, length + 34, length + 34) ~= ' ' or not (last >= 0 and this >= 0)
-                or last % 1 ~= 0 or this % 1 ~= 0 or last > limit + rounding then
-                error('it is another text')
-            end
+            -- Digits, and nothing else that Lua takes for a number, such as `1e3`.
+            last, this = match(value, COUNTS, length + 1)
+            if not last or #last ~= WIDTH or #this ~= WIDTH then error('it is another text') end
+            last, this = last + 0, this + 0
         else
             if value then
                 last = last_of(value, begin_s, begin_ns, end_s, end_ns)
             elseif is_lost or call('EXISTS', KEYS[index]) == 1 then
                 error('it needs the books')
             end
-            value = begin .. format('%016d %016d 0', last, 0)
+            value = begin .. format(TAIL, last, 0, 0)
         end
+        -- Somebody else wrote it.
+        if last > limit + rounding then error('it is another text') end
         -- So much of the last window counts. A product that is not exact is worked out elsewhere.
         local counts = last * left
         if counts >= EXACT or SPAN >= EXACT then error('it needs the books') end
@@ -59,10 +64,9 @@ local function answer_from(from)
         if cost > 0 and cost <= limit - this - counts then
             if is_begun then
                 -- Its time to live stays.
-                call('SETRANGE', KEYS[index], offset, format('%016d', this + cost))
+                call('SETRANGE', KEYS[index], offset, format(DIGITS, this + cost))
             else
-                local numbers = format('%016d %016d %d', last, cost, NOW)
-                call('SET', KEYS[index], begin .. numbers, 'PX', ttl)
+                call('SET', KEYS[index], begin .. format(TAIL, last, cost, NOW), 'PX', ttl)
             end
         end
         ANSWERS[index] = value
