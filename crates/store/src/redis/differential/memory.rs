@@ -270,6 +270,6 @@ impl World {
             _ => put.arg(1).arg("somebody"),
         };
         said::<()>(&put);
-        key.model = None;
+        (key.model, key.until) = (None, None);
     }
 }

@@ -214,6 +214,42 @@ mod in_valkey {
     }
 }
 
+/// However long somebody spends half of what there is, again and again: a key lives on, whether its time to live is put
+/// off with every write or now and then.
+#[test]
+fn keys_in_use_live_on() {
+    let limits = [
+        Limit::token_bucket("100/s").unwrap(),
+        Limit::leaky_shape("100/s", 20).unwrap(),
+        Limit::token_bucket("50/day").unwrap(),
+        Limit::fixed_window("100/s").unwrap(),
+        Limit::calendar("60/day", "America/St_Johns").unwrap(),
+        Limit::sliding_window("100/s").unwrap(),
+        Limit::sliding_window("50/day").unwrap(),
+        Limit::sliding_log("20/s").unwrap(),
+    ];
+    for limit in limits {
+        let period = limit.quota().rate().unwrap().period().as_duration();
+        live_on(World::new(budget(&limit), 1, NOW, None), period, |left, _| Exchange::once(left));
+    }
+    // Whoever has permits has them for a second and a half.
+    let world = World::new(permits(), 1, NOW, None);
+    live_on(world, Duration::from_secs(1), |left, number| {
+        Exchange::strict(Node { number, incarnation: 1 }, left)
+    });
+}
+
+fn live_on(mut world: World, period: Duration, spend: impl Fn(u64, u64) -> Exchange) {
+    let (step, life) = ((period / 3).as_micros() as u64, world.longest_life().as_micros() as u64);
+    for number in 0..3 * life / step {
+        let left = ask(&mut world, Exchange::once(0)).unwrap().decision.remaining();
+        if left > 0 {
+            ask(&mut world, spend(left.div_ceil(2), number));
+        }
+        world.now += step;
+    }
+}
+
 /// More entries than are looked at in one go, some of which are over at a time, and then all.
 #[test]
 fn long_logs_agree() {

@@ -49,6 +49,8 @@ pub(super) struct Key {
     pub(super) name: String,
     /// `None` if somebody else has put something there.
     pub(super) model: Option<Model>,
+    /// When it ends by itself, in microseconds, if it is there.
+    pub(super) until: Option<u64>,
 }
 
 /// A question about one of the keys.
@@ -112,7 +114,7 @@ impl World {
             let key = format!("key{number}.{index}");
             let name = world.form.names.key(key.as_bytes()).text;
             let model = Some(world.unknown(&key));
-            world.keys.push(Key { key, name, model });
+            world.keys.push(Key { key, name, model, until: None });
         }
         world
     }
@@ -162,6 +164,8 @@ impl World {
     ) -> Vec<Option<Grant>> {
         let past = self.past();
         self.remember(past);
+        self.end_lives();
+        let began = server_time();
         let count = |key| questions.iter().filter(|one| one.key == key).count();
         let known: Vec<_> = questions.iter().map(|one| self.is_known(one.key)).collect();
         let asks: Vec<_> = questions.iter().map(|one| self.ask_of(one, |lease| lease)).collect();
@@ -214,23 +218,59 @@ impl World {
         for (key, before) in self.keys.iter().zip(foreign) {
             assert!(before.is_none() || before == self.foreign(key), "{} is touched", key.name);
         }
-        self.check_lives();
+        self.check_lives(began);
+        for (question, grant) in questions.iter().zip(&grants) {
+            let Some(grant) = grant else { continue };
+            self.check_rest(&self.keys[question.key], grant.decision.reset_after());
+        }
         grants
     }
 
-    /// Every key of ours ends by itself: after twice what it takes to have its whole budget back, and what
-    /// its leases need, and not later.
-    fn check_lives(&self) {
-        let longest = self.longest_life().as_millis() as i64;
-        for key in self.keys.iter().filter(|key| key.model.is_some()) {
-            let left: i64 = said(redis::cmd("PTTL").arg(&key.name));
-            let is_gone = left == -2;
-            let is_fine = is_gone || (1..=longest).contains(&left);
-            assert!(is_fine, "{} of {} lives for {left} of {longest} ms", key.name, self.budget);
+    /// Keys end as time passes in this world, which the server knows nothing of.
+    fn end_lives(&mut self) {
+        let now = self.now;
+        for key in self.keys.iter_mut().filter(|key| key.until.is_some_and(|until| until <= now)) {
+            said::<()>(redis::cmd("DEL").arg(&key.name));
+            key.until = None;
         }
     }
 
-    fn longest_life(&self) -> Duration {
+    /// Every key of ours ends by itself: after twice what it takes to have its whole budget back, and what
+    /// its leases need, neither sooner nor later. That is seen by the server's clock, which said so when the
+    /// call began. From then on the key ends by the time of this world: if that is too soon for what is kept
+    /// under it, the next answer is another than that of the core.
+    fn check_lives(&mut self, began: u64) {
+        let life = self.longest_life().as_millis() as u64;
+        let lives = began + life..=server_time() + life;
+        for key in self.keys.iter_mut().filter(|key| key.model.is_some()) {
+            let end: i64 = said(redis::cmd("PEXPIRETIME").arg(&key.name));
+            match end {
+                GONE => key.until = None,
+                // Nobody has said anything else.
+                _ if end >= FAR / 2 => {}
+                _ => {
+                    let is_fine = u64::try_from(end).is_ok_and(|end| lives.contains(&end));
+                    assert!(
+                        is_fine,
+                        "{} of {} ends at {end}, not {lives:?}",
+                        key.name, self.budget
+                    );
+                    said::<()>(redis::cmd("PEXPIREAT").arg(&key.name).arg(FAR));
+                    key.until = Some(self.now + life * 1_000);
+                }
+            }
+        }
+    }
+
+    /// A key is there until it has its whole budget back. After a loss it need not be: one that is not there counts
+    /// as used up.
+    fn check_rest(&self, key: &Key, reset_after: Duration) {
+        let rested = self.now + reset_after.as_nanos().div_ceil(1_000) as u64;
+        let is_fine = self.memory.lost.is_some() || key.until.is_none_or(|until| rested <= until);
+        assert!(is_fine, "{} of {} ends before it has come to rest", key.name, self.budget);
+    }
+
+    pub(super) fn longest_life(&self) -> Duration {
         let plan = match self.budget.kind() {
             Kind::Lent(lender) => lender.machine().map(|machine| machine.plan()),
             Kind::Log(_) | Kind::Unlimited => None,
@@ -345,6 +385,18 @@ impl World {
         key.model.is_none().then(|| said(redis::cmd("DUMP").arg(&key.name)))
     }
 }
+
+/// The time by the server's own clock, in milliseconds.
+fn server_time() -> u64 {
+    let (seconds, micros): (u64, u64) = said(&redis::cmd("TIME"));
+    seconds * 1_000 + micros / 1_000
+}
+
+/// So far away that no key of ours ends there: in the year 2900, in milliseconds.
+const FAR: i64 = 29_348_006_400_000;
+
+/// What is said of a key that is not there.
+const GONE: i64 = -2;
 
 /// Memories of Redis have names, those of the model are counted.
 trait Epochs {
