@@ -36,4 +36,5 @@ mod shards;
 mod state;
 mod tls;
 mod verdicts;
+mod version;
 mod view;
