@@ -23,6 +23,7 @@ macro_rules! with_either_kind {
 
 #[path = "../support/authority.rs"]
 mod authority;
+mod batches;
 mod cluster;
 mod fleet;
 mod memory;
