@@ -8,6 +8,7 @@
 //!
 //! Reading order: [`world`], [`memory`], [`model`], [`deeds`]; and for the mark of the memory [`lineage`].
 
+mod backwards;
 mod deeds;
 mod lineage;
 mod memory;

@@ -305,7 +305,7 @@ impl World {
     }
 
     /// What Redis says to each question, and what is lent afterwards.
-    fn in_redis(
+    pub(super) fn in_redis(
         &self,
         questions: &[Question],
         word: &str,
