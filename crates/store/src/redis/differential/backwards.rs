@@ -1,13 +1,13 @@
 //! Clocks that are set back: a server says the time that it has, which may be earlier than what it said before.
 //!
-//! As long as nothing of a key is lent, the time that it knows is that of its state, as with the machine of the
-//! core. So both are asked the same at the same times, and say the same: no more passes than the machine lets
+//! As long as nothing of a key is lent, the time that it knows is that of its state, as with the machines and logs
+//! of the core. So both are asked the same at the same times, and say the same: no more passes than those let
 //! pass, and no less. A script may take a time for now that is later than what the clock says, and that it said
-//! before: then so does the machine.
+//! before: then so does the core.
 
 use proptest::prelude::*;
 use tollgate_core::lease::Exchange;
-use tollgate_core::{Limit, Phase, Word};
+use tollgate_core::{Decision, Limit, Log, LogRule, Machine, Phase, Tick, Word};
 
 use super::world::{Question, What, World};
 use crate::ask::Ask;
@@ -55,11 +55,8 @@ fn histories(limits: impl Strategy<Value = Limit>) -> impl Strategy<Value = (Lim
 
 fn compare(limit: &Limit, deeds: &[Deed]) {
     let mut world = World::new(super::budget(limit), KEYS, super::NOW, None);
-    let Kind::Lent(lender) = world.budget.kind() else { panic!("it is lent") };
-    let machine = lender.machine().expect("it is no log").clone();
     let period = world.budget.period().as_micros() as u64;
-    let phases = [0, 1, 2].map(|key| phase(&world, key));
-    let mut words = [Word::REST; KEYS];
+    let mut states = [0, 1, 2].map(|key| Core::of(&world, key));
     let mut latest = world.now;
     for deed in deeds {
         world.now = match deed.is_back {
@@ -70,12 +67,12 @@ fn compare(limit: &Limit, deeds: &[Deed]) {
         latest = latest.max(world.now);
         let keys: Vec<_> = (0..KEYS).filter(|key| deed.keys[*key]).collect();
         let Some(first) = keys.first() else { continue };
-        let step = |key: usize, tick, cost| machine.step(words[key], tick, cost, phases[key]);
-        let left = step(*first, world.tick(), 0).decision.remaining();
+        let left = states[*first].step(world.tick(), 0).0.remaining();
         let cost = deed.edge.map_or(deed.cost, |is_more| left + u64::from(is_more));
         let what = What::Exchange(Exchange::once(cost), None);
         let questions: Vec<_> = keys.iter().map(|key| Question { key: *key, what }).collect();
         let word = match deed.way % 4 {
+            _ if world.plain_cost(&questions[0]).is_none() => "each",
             0 | 1 if world.is_same_for_all() => ["all", "same"][usize::from(deed.way % 2)],
             3 => "each",
             _ => "every",
@@ -87,15 +84,55 @@ fn compare(limit: &Limit, deeds: &[Deed]) {
             let at = grant.at.as_unix_nanos() / 1_000;
             let what = format!("{limit:?} at {at}, {word}: {cost} of key {key}");
             assert!((world.now..=latest).contains(&at), "{} to {latest}: {what}", world.now);
-            let right = machine.step(words[*key], world.tick_of(at).unwrap(), cost, phases[*key]);
-            words[*key] = right.word;
-            assert_eq!(grant.decision, right.decision, "{what}");
+            let (decision, state) = states[*key].step(world.tick_of(at).unwrap(), cost);
+            states[*key] = state;
+            assert_eq!(grant.decision, decision, "{what}");
         }
     }
 }
 
-fn phase(world: &World, key: usize) -> Phase {
-    Ask::new(world.budget.clone(), world.keys[key].key.as_str(), Exchange::once(0)).phase()
+/// What the core knows of a key.
+#[derive(Clone)]
+enum Core {
+    Word(Machine, Phase, Word),
+    Log(LogRule, Log),
+}
+
+impl Core {
+    fn of(world: &World, key: usize) -> Self {
+        let key = world.keys[key].key.as_str();
+        let phase = Ask::new(world.budget.clone(), key, Exchange::once(0)).phase();
+        match world.budget.kind() {
+            Kind::Lent(lender) => {
+                let machine = lender.machine().expect("there are no permits").clone();
+                Self::Word(machine, phase, Word::REST)
+            }
+            Kind::Log(rule) => Self::Log(*rule, Log::default()),
+            Kind::Unlimited => panic!("there is nothing to compare"),
+        }
+    }
+
+    /// The answer, and what is known then. Where nothing is spent or forgotten no time is left behind.
+    fn step(&self, at: Tick, cost: u64) -> (Decision, Self) {
+        match self {
+            Self::Word(machine, phase, word) => {
+                let step = machine.step(*word, at, cost, *phase);
+                (step.decision, Self::Word(machine.clone(), *phase, step.word))
+            }
+            Self::Log(rule, log) => {
+                let mut next = log.clone();
+                let decision = next.step(*rule, at, cost);
+                let is_spent = cost > 0 && decision.is_allowed();
+                let next = match next.entries() {
+                    // Also when it was is forgotten.
+                    0 => Log::default(),
+                    count if is_spent || count < log.entries() => next,
+                    _ => log.clone(),
+                };
+                (decision, Self::Log(*rule, next))
+            }
+        }
+    }
 }
 
 proptest! {
@@ -108,6 +145,11 @@ proptest! {
 
     #[test]
     fn windows_agree((limit, deeds) in histories(super::windows())) {
+        compare(&limit, &deeds);
+    }
+
+    #[test]
+    fn logs_agree((limit, deeds) in histories(Just(Limit::sliding_log("20/s").unwrap()))) {
         compare(&limit, &deeds);
     }
 }

@@ -6,7 +6,8 @@
 //! the keys are some that are unknown, at rest, kept as a text or lent, and some that somebody else has
 //! written to. In between the memory is lost, or goes on in another process, as it was or as it had been.
 //!
-//! Reading order: [`world`], [`memory`], [`model`], [`deeds`]; and for the mark of the memory [`lineage`].
+//! Reading order: [`world`], [`memory`], [`model`], [`deeds`]; for the mark of the memory [`lineage`], and for clocks
+//! that are set back [`backwards`].
 
 mod backwards;
 mod deeds;
