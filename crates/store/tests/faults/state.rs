@@ -32,9 +32,13 @@ fn name(redis: &Redis) -> String {
 async fn what_is_not_ours_is_reported_and_left_alone() {
     let redis = Redis::start(&[]);
     let view = View::of(&redis.url());
-    for limit in limits() {
-        let budget = view.budget("api", &limit);
-        assert_eq!(view.spend(&budget, "alice").await, Ok(true));
+    let most = NonZeroU32::new(50).unwrap();
+    let permits =
+        Budget::of_permits("api", most, Duration::from_millis(5), SystemClock::new().wall());
+    let budgets = limits().map(|limit| view.budget("api", &limit));
+    for budget in budgets.into_iter().chain([Arc::new(permits)]) {
+        let numbered = Exchange::strict(Node { number: 1, incarnation: 1 }, 1);
+        view.ask(&budget, "alice", numbered).await.unwrap();
         let name = name(&redis);
         for (make, look) in [
             (vec!["SET", &name, "mine"], vec!["GET", &name]),
@@ -42,18 +46,22 @@ async fn what_is_not_ours_is_reported_and_left_alone() {
             (vec!["HSET", &name, "of", "mine"], vec!["HGETALL", &name]),
             (vec!["HSET", &name, "v", "3"], vec!["HGETALL", &name]),
             (vec!["ZADD", &name, "1", "mine"], vec!["ZRANGE", &name, "0", "-1"]),
+            (vec!["SADD", &name, "mine"], vec!["SMEMBERS", &name]),
+            (vec!["XADD", &name, "*", "of", "mine"], vec!["XRANGE", &name, "-", "+"]),
         ] {
             redis.cli(&["DEL", &name]);
             redis.cli(&make);
             let before = redis.cli(&look);
-            let numbered = Exchange::strict(Node { number: 1, incarnation: 1 }, 1);
-            for exchange in [Exchange::once(1), numbered] {
-                let error = view.ask(&budget, "alice", exchange).await.unwrap_err();
-                assert_eq!(error, StoreError::WrongType { name: name.clone() }, "{limit}");
-                assert!(error.is_about_key());
+            let wrong = StoreError::WrongType { name: name.clone() };
+            assert!(wrong.is_about_key() && !before.is_empty());
+            for exchange in [Exchange::once(1), Exchange::once(0), numbered] {
+                let answer = view.ask(&budget, "alice", exchange).await;
+                assert_eq!(answer.as_ref().unwrap_err(), &wrong, "{budget}: {make:?}");
             }
-            assert_eq!(redis.cli(&look), before, "{limit}");
-            assert_eq!(view.spend(&budget, "bob").await, Ok(true), "others go on");
+            let forgotten = view.store.forget(&budget, b"alice").await;
+            assert_eq!(forgotten.as_ref().unwrap_err(), &wrong, "{budget}: {make:?}");
+            assert_eq!(redis.cli(&look), before, "{budget}");
+            view.ask(&budget, "bob", numbered).await.expect("others go on");
         }
         redis.cli(&["DEL", &name]);
         for key in redis.cli(&["KEYS", "tg:{*"]).lines() {
