@@ -12,6 +12,7 @@ use tollgate_store::{Ask, StoreError};
 use crate::sharing::loan::Awaited;
 use crate::sharing::spend::{Lack, Purpose, is_used_up};
 use crate::sharing::told::{KEPT, Said, Told};
+use crate::sharing::under_way::UnderWay;
 use crate::sharing::{About, Call, Loan, Sharing};
 
 /// What a request lacks before it can be decided: budget that only the store has. Wait until it is
@@ -103,13 +104,13 @@ impl Wait {
 }
 
 /// A question, and what becomes of its answer.
-struct Question {
-    lack: Lack,
-    ask: Ask,
+pub(super) struct Question {
+    pub(super) lack: Lack,
+    pub(super) ask: Ask,
     /// Whose borrower asks.
     place: Option<Place>,
     /// Whether the answer is for the request alone.
-    is_told: bool,
+    pub(super) is_told: bool,
 }
 
 /// What is asked about a lack.
@@ -130,7 +131,7 @@ impl Plan {
 }
 
 impl Sharing {
-    async fn fetch(&self, lacks: Vec<Lack>, since: Tick) {
+    async fn fetch(self: &Arc<Self>, lacks: Vec<Lack>, since: Tick) {
         let (mut questions, mut others) = (Vec::with_capacity(lacks.len()), Vec::new());
         let now = self.now();
         if self.time_left(since).is_zero() {
@@ -148,8 +149,7 @@ impl Sharing {
             tokio::task::yield_now().await;
         }
         if !questions.is_empty() {
-            let asks: Vec<Ask> = questions.iter().map(|question| question.ask.clone()).collect();
-            let answers = self.exchange(&asks, since).await;
+            let (questions, answers) = UnderWay::new(self, questions, since).await;
             let now = self.now();
             let lent = self.on_their_way(&questions, &answers, now);
             for (question, answer) in questions.into_iter().zip(answers) {
@@ -307,34 +307,40 @@ impl Sharing {
     }
 
     fn answered(&self, question: Question, answer: Result<Grant, StoreError>, now: Tick) {
-        let Question { lack, ask, place, is_told } = question;
+        let answer = self.learn(&question, answer, now);
+        let Question { lack, is_told, .. } = question;
         match answer {
-            Ok(grant) => {
-                if let Some(place) = place {
-                    self.answer(place, &ask, &grant, now);
-                }
-                let is_spent = lack.cost > 0 && grant.decision.is_allowed();
-                if is_told && is_spent {
+            Ok(grant) if is_told => {
+                if lack.cost > 0 && grant.decision.is_allowed() {
                     lack.about.limit.note(&lack.about, lack.cost, now);
                 }
-                let said = match lack.purpose {
-                    Purpose::Look => Said::Seen(grant.decision),
-                    _ => Said::Decided(grant.decision, Some(grant.at)),
-                };
-                if is_told {
-                    self.tell(lack.about, lack.cost, said, now);
-                }
+                let said = lack.said(&grant);
+                self.tell(lack.about, lack.cost, said, now);
             }
-            Err(error) => {
-                // Its rule decides. The store is not to decide it once more when it is back.
-                let error = Arc::new(error);
-                if let Some(mut lent) = place.and_then(|place| self.asker(place, &ask, now)) {
-                    lent.borrower().abandon(ask.exchange().sequence);
-                    self.unanswered(&mut lent, &ask, &error);
-                }
-                self.fail(lack, &error);
-            }
+            Ok(_) => {}
+            // Its rule decides.
+            Err(error) => self.fail(lack, &error),
         }
+    }
+
+    /// What the borrower makes of an answer that has asked, or of the lack of one.
+    pub(super) fn learn(
+        &self,
+        question: &Question,
+        answer: Result<Grant, StoreError>,
+        now: Tick,
+    ) -> Result<Grant, Arc<StoreError>> {
+        let Question { ask, place, .. } = question;
+        if let (Ok(grant), Some(place)) = (&answer, *place) {
+            self.answer(place, ask, grant, now);
+        }
+        answer.map_err(Arc::new).inspect_err(|error| {
+            // The store is not to decide it once more when it is back.
+            if let Some(mut lent) = place.and_then(|place| self.asker(place, ask, now)) {
+                lent.borrower().abandon(ask.exchange().sequence);
+                self.unanswered(&mut lent, ask, error);
+            }
+        })
     }
 
     /// The rules decide: all who need a permit, and of those who need a sum whoever comes first. The others

@@ -53,6 +53,7 @@ mod steward;
 #[cfg(test)]
 mod tests;
 mod told;
+mod under_way;
 
 pub(crate) use back::{Back, LaterBack};
 pub(crate) use before::{Former, FormerRule, Formers};

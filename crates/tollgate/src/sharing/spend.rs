@@ -4,7 +4,7 @@ use std::cell::LazyCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::lease::Borrower;
+use tollgate_core::lease::{Borrower, Grant};
 use tollgate_core::{Decision, Retry, Tick};
 use tollgate_local::{Clock, KeyHash, Place, Taken};
 use tollgate_rules::OnStoreFailure;
@@ -97,6 +97,14 @@ impl Lack {
 
     pub(crate) fn new(shared: &Shared<'_>, name: Arc<[u8]>, purpose: Purpose) -> Self {
         Self { about: shared.about(name), cost: shared.cost, purpose }
+    }
+
+    /// What an answer says to whoever lacked it.
+    pub(super) fn said(&self, grant: &Grant) -> Said {
+        match self.purpose {
+            Purpose::Look => Said::Seen(grant.decision),
+            _ => Said::Decided(grant.decision, Some(grant.at)),
+        }
     }
 }
 

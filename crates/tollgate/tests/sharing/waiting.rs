@@ -109,6 +109,48 @@ fn who_waits_for_a_renewal_that_fails_knows_at_once() {
     });
 }
 
+/// The one who asked for all has hung up before there was an answer.
+#[test]
+fn who_waits_for_the_question_of_somebody_who_has_gone_has_its_answer() {
+    run(async {
+        let rules = "rules: [{ name: a, key: [], limit: 6000/min, on_store_failure: deny }]";
+        let patient = SharingConfig { timeout: Duration::from_secs(60), ..Default::default() };
+        let fleet = Fleet::with(1, rules, &patient);
+        fleet.shop.is_slow.store(true, Ordering::Relaxed);
+        let requests: [Request<'_>; 3] = [root(); 3];
+        let wait = || fleet.nodes[0].reserve(&requests, &[]).expect_err("nothing is lent");
+        let mut fetches: Vec<_> = (0..9).map(|_| tokio::spawn(wait().fetch())).collect();
+        settle().await;
+        fetches.remove(0).abort();
+        settle().await;
+        assert_eq!(asked(&fleet), 1, "he has asked for all");
+        all_know(&fleet, fetches).await;
+        assert_eq!(fleet.nodes[0].sharing().unwrap().failures, 0);
+        let kept = fleet.nodes[0].reserve(&requests, &[]);
+        assert!(kept.is_ok(), "it is lent: {kept:?}");
+    });
+}
+
+#[test]
+fn what_the_store_spends_for_somebody_who_has_gone_is_undone() {
+    run(async {
+        for consistency in ["strict", "shared"] {
+            let rules = format!(
+                "rules: [{{ name: a, key: [], limit: 10/day, consistency: {consistency} }}]"
+            );
+            let fleet = Fleet::new(1, &rules);
+            fleet.shop.is_slow.store(true, Ordering::Relaxed);
+            let (_, fetches) = wait_for(&fleet, 3).await;
+            fetches.iter().for_each(JoinHandle::abort);
+            settle().await;
+            fleet.shop.is_slow.store(false, Ordering::Relaxed);
+            fleet.shop.handed_over.notify_waiters();
+            settle().await;
+            assert_eq!(fleet.left(0, "a", &root()).await, 10, "{consistency}");
+        }
+    });
+}
+
 #[test]
 fn who_waits_for_what_a_batch_has_asked_knows_at_once_that_it_failed() {
     run(async {

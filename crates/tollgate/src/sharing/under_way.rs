@@ -1,0 +1,76 @@
+//! Questions that go on when whoever asked them waits no longer.
+
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tollgate_core::Tick;
+use tollgate_core::lease::Grant;
+use tollgate_store::{Ask, StoreError};
+
+use crate::sharing::Sharing;
+use crate::sharing::fetch::Question;
+
+/// What the store says to questions, in their order.
+pub(super) type Answers = Vec<Result<Grant, StoreError>>;
+
+/// Questions that the store has not answered yet. Others wait for the answers as well, and what the store
+/// spends or lends must not be lost. So if this is dropped, because the time of whoever asked is over or he
+/// has gone, a task of its own hears the answers.
+pub(super) struct UnderWay {
+    sharing: Arc<Sharing>,
+    questions: Vec<Question>,
+    /// `None` once they are answered.
+    exchange: Option<Pin<Box<dyn Future<Output = Answers> + Send>>>,
+}
+
+impl UnderWay {
+    /// Asks the store for somebody who has waited since then.
+    pub(super) fn new(sharing: &Arc<Sharing>, questions: Vec<Question>, since: Tick) -> Self {
+        let asks: Vec<Ask> = questions.iter().map(|question| question.ask.clone()).collect();
+        let asking = Arc::clone(sharing);
+        let exchange = Box::pin(async move { asking.exchange(&asks, since).await });
+        Self { sharing: Arc::clone(sharing), questions, exchange: Some(exchange) }
+    }
+}
+
+impl Future for UnderWay {
+    type Output = (Vec<Question>, Answers);
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let answers = match &mut self.exchange {
+            Some(exchange) => ready!(exchange.as_mut().poll(context)),
+            None => Vec::new(),
+        };
+        self.exchange = None;
+        Poll::Ready((mem::take(&mut self.questions), answers))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let Some(exchange) = self.exchange.take() else { return };
+        let (sharing, questions) = (Arc::clone(&self.sharing), mem::take(&mut self.questions));
+        self.sharing.runtime.spawn(async move {
+            let answers = exchange.await;
+            sharing.answered_to_nobody(questions, answers);
+        });
+    }
+}
+
+impl Sharing {
+    /// Answers for which whoever asked does not wait. What was lent is for whoever comes next, and what the
+    /// store has spent is undone.
+    fn answered_to_nobody(&self, questions: Vec<Question>, answers: Answers) {
+        let now = self.now();
+        for (question, answer) in questions.into_iter().zip(answers) {
+            let Ok(grant) = self.learn(&question, answer, now) else { continue };
+            if question.is_told {
+                let said = question.lack.said(&grant);
+                self.undo(question.lack.about, question.lack.cost, &said);
+            }
+        }
+    }
+}
