@@ -1,9 +1,9 @@
 //! Asking the store for what requests lack.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::timeout;
 use tollgate_core::Tick;
 use tollgate_core::lease::{Borrower, Exchange, Grant, Spend};
 use tollgate_local::{ByHash, Lent, Place};
@@ -13,95 +13,8 @@ use crate::sharing::loan::Awaited;
 use crate::sharing::spend::{Lack, Purpose, is_used_up};
 use crate::sharing::told::{KEPT, Said, Told};
 use crate::sharing::under_way::UnderWay;
+use crate::sharing::wait::Patience;
 use crate::sharing::{About, Call, Loan, Sharing};
-
-/// What a request lacks before it can be decided: budget that only the store has. Wait until it is
-/// [fetched](Self::fetch), then ask again. Others may have been faster: then it is fetched once more, in
-/// the rest of the time. When that is over nobody has to wait.
-///
-/// ```
-/// # use tollgate::{Engine, Request, Ruling};
-/// async fn decide(engine: &Engine, request: &Request<'_>) -> Ruling {
-///     let mut ruling = engine.try_decide(request);
-///     loop {
-///         let wait = match ruling {
-///             Ok(ruling) => return ruling,
-///             Err(wait) => wait,
-///         };
-///         let since = wait.since();
-///         wait.fetch().await;
-///         ruling = engine.try_decide_again(request, since);
-///     }
-/// }
-/// ```
-#[must_use = "nothing is asked until it is fetched"]
-pub struct Wait {
-    sharing: Arc<Sharing>,
-    lacks: Vec<Lack>,
-    since: Tick,
-}
-
-impl fmt::Debug for Wait {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wait").field("lacks", &self.lacks.len()).finish_non_exhaustive()
-    }
-}
-
-impl Wait {
-    pub(crate) fn new(sharing: &Arc<Sharing>, lacks: Vec<Lack>, since: Tick) -> Self {
-        Self { sharing: Arc::clone(sharing), lacks, since }
-    }
-
-    /// When the request was first waited for. The timeout of the engine counts from there.
-    ///
-    /// ```
-    /// # use tollgate::{Engine, Request, Tick};
-    /// fn since(engine: &Engine, request: &Request<'_>) -> Option<Tick> {
-    ///     engine.try_decide(request).err().map(|wait| wait.since())
-    /// }
-    /// ```
-    pub const fn since(&self) -> Tick {
-        self.since
-    }
-
-    /// The same for a request that came together with others, the first of which was waited for
-    /// [then](Self::since): the timeout of the engine counts from there. All of them wait no longer
-    /// than one would, and for whoever finds that time over its rule decides.
-    ///
-    /// ```
-    /// # use tollgate::{Engine, Request, Ruling};
-    /// async fn decide_in_turn(engine: &Engine, requests: &[Request<'_>]) -> Vec<Ruling> {
-    ///     let (mut rulings, mut first) = (Vec::new(), None);
-    ///     for request in requests {
-    ///         let mut ruling = engine.try_decide(request);
-    ///         while let Err(mut wait) = ruling {
-    ///             let since = *first.get_or_insert(wait.since());
-    ///             wait = wait.with_since(since);
-    ///             wait.fetch().await;
-    ///             ruling = engine.try_decide_again(request, since);
-    ///         }
-    ///         rulings.extend(ruling);
-    ///     }
-    ///     rulings
-    /// }
-    /// ```
-    pub fn with_since(self, since: Tick) -> Self {
-        Self { since: self.since.min(since), ..self }
-    }
-
-    /// Asks the store, and ends when it has answered, or after the timeout of the engine. Either way
-    /// the request can be decided then.
-    ///
-    /// ```
-    /// # use tollgate::Wait;
-    /// async fn fetch(wait: Wait) {
-    ///     wait.fetch().await;
-    /// }
-    /// ```
-    pub async fn fetch(self) {
-        self.sharing.fetch(self.lacks, self.since).await;
-    }
-}
 
 /// A question, and what becomes of its answer.
 pub(super) struct Question {
@@ -131,13 +44,18 @@ impl Plan {
 }
 
 impl Sharing {
-    async fn fetch(self: &Arc<Self>, lacks: Vec<Lack>, since: Tick) {
+    pub(super) async fn fetch(self: &Arc<Self>, lacks: Vec<Lack>, patience: Patience) {
         let (mut questions, mut others) = (Vec::with_capacity(lacks.len()), Vec::new());
         let now = self.now();
-        if self.time_left(since).is_zero() {
-            return lacks.into_iter().for_each(|lack| self.fail(lack, &self.too_late()));
+        if self.time_left(patience.since).is_zero() {
+            return lacks.into_iter().for_each(|lack| self.fail(lack, &self.too_late(patience)));
         }
         for lack in lacks {
+            if lack.purpose == Purpose::Decide && patience.is_over(now) {
+                // It was asked about before.
+                self.fail(lack, &self.too_late(patience));
+                continue;
+            }
             match self.plan(lack, now) {
                 Plan::Ask(question) => questions.push(question),
                 Plan::After(lack, awaited) => others.push((lack, awaited)),
@@ -149,23 +67,39 @@ impl Sharing {
             tokio::task::yield_now().await;
         }
         if !questions.is_empty() {
-            let (questions, answers) = UnderWay::new(self, questions, since).await;
-            let now = self.now();
-            let lent = self.on_their_way(&questions, &answers, now);
-            for (question, answer) in questions.into_iter().zip(answers) {
-                self.answered(question, answer, now);
-            }
-            for awaited in lent {
-                // If it does not come in time, what the store said is all there is to say.
-                let _ = awaited.within(self.time_left(since)).await;
-            }
+            self.ask(questions, patience).await;
         }
         for (lack, awaited) in others {
             // Whose question failed does not ask for himself: all of them would, at a store that fails.
-            if !awaited.within(self.time_left(since)).await {
-                let why = self.failure_of(&lack);
+            if !awaited.within(self.waits(patience)).await {
+                let why = match patience.is_over(self.now()) {
+                    true => self.too_late(patience),
+                    false => self.failure_of(&lack, patience),
+                };
                 self.fail(lack, &why);
             }
+        }
+    }
+
+    /// Asks the store, and tells what it says.
+    async fn ask(self: &Arc<Self>, questions: Vec<Question>, patience: Patience) {
+        let mut asked = UnderWay::new(self, questions, patience.since);
+        let answered = match patience.until {
+            None => Ok((&mut asked).await),
+            Some(_) => timeout(self.waits(patience), &mut asked).await,
+        };
+        let Ok((questions, answers)) = answered else {
+            let lacks = asked.questions().iter().map(|question| question.lack.clone());
+            return lacks.for_each(|lack| self.fail(lack, &self.too_late(patience)));
+        };
+        let now = self.now();
+        let lent = self.on_their_way(&questions, &answers, now);
+        for (question, answer) in questions.into_iter().zip(answers) {
+            self.answered(question, answer, (now, patience));
+        }
+        for awaited in lent {
+            // If it does not come in time, what the store said is all there is to say.
+            let _ = awaited.within(self.waits(patience)).await;
         }
     }
 
@@ -198,6 +132,12 @@ impl Sharing {
     /// How much longer somebody waits who has waited since then.
     pub(super) fn time_left(&self, since: Tick) -> Duration {
         self.config.timeout.saturating_sub(self.now().since(since))
+    }
+
+    /// How much longer somebody waits for an answer.
+    fn waits(&self, Patience { since, until }: Patience) -> Duration {
+        let left = self.time_left(since);
+        until.map_or(left, |until| left.min(until.since(self.now())))
     }
 
     /// What to ask about something that requests lack.
@@ -306,7 +246,12 @@ impl Sharing {
         Plan::Ask(Question { lack, ask, place: Some(place), is_told })
     }
 
-    fn answered(&self, question: Question, answer: Result<Grant, StoreError>, now: Tick) {
+    fn answered(
+        &self,
+        question: Question,
+        answer: Result<Grant, StoreError>,
+        (now, patience): (Tick, Patience),
+    ) {
         let answer = self.learn(&question, answer, now);
         let Question { lack, is_told, .. } = question;
         match answer {
@@ -318,7 +263,8 @@ impl Sharing {
                 self.tell(lack.about, lack.cost, said, now);
             }
             Ok(_) => {}
-            // Its rule decides.
+            // Its rule decides. Who had no time left has spent it on waiting for the store.
+            Err(error) if self.is_in_haste(&error) => self.fail(lack, &self.too_late(patience)),
             Err(error) => self.fail(lack, &error),
         }
     }
@@ -355,14 +301,17 @@ impl Sharing {
     }
 
     /// Why the borrower's question was not answered that somebody has waited for.
-    fn failure_of(&self, lack: &Lack) -> Arc<StoreError> {
+    fn failure_of(&self, lack: &Lack, patience: Patience) -> Arc<StoreError> {
         let known = self.purses.known(lack.about.owner, self.now());
         let failure = known.and_then(|lent| lent.beside().failure.clone());
-        failure.unwrap_or_else(|| self.too_late())
+        failure.unwrap_or_else(|| self.too_late(patience))
     }
 
-    fn too_late(&self) -> Arc<StoreError> {
-        StoreError::Timeout { after: self.config.timeout }.into()
+    /// The store has not answered in the time that there was.
+    fn too_late(&self, Patience { since, until }: Patience) -> Arc<StoreError> {
+        let most = self.config.timeout;
+        let after = until.map_or(most, |until| most.min(until.since(since)));
+        StoreError::Timeout { after }.into()
     }
 
     pub(super) fn tell(&self, about: About, cost: u64, said: Said, now: Tick) {

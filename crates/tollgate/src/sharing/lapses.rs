@@ -76,9 +76,8 @@ impl Sharing {
         if self.breaker.is_open() {
             return;
         }
-        // Who had no time left has spent it on waiting for the store.
         let late = StoreError::Timeout { after: self.config.timeout };
-        let why = why.filter(|why| !self.is_in_haste(why)).unwrap_or(&late);
+        let why = why.unwrap_or(&late);
         self.lapses.note(limit.rule(), limit.policy_with(self.config.share), why, self.now());
     }
 

@@ -54,10 +54,10 @@ mod steward;
 mod tests;
 mod told;
 mod under_way;
+mod wait;
 
 pub(crate) use back::{Back, LaterBack};
 pub(crate) use before::{Former, FormerRule, Formers};
-pub use fetch::Wait;
 pub(crate) use glance::{Alone, Glance};
 pub use health::{Health, SharingStats};
 pub use lapses::Lapse;
@@ -67,6 +67,7 @@ pub(crate) use permit::LentPermit;
 pub use reserve::Reserve;
 pub(crate) use reserve::Reserving;
 pub(crate) use spend::{Asking, Lack, Lent, Purpose, Shared};
+pub use wait::Wait;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -8,10 +8,10 @@ use smallvec::SmallVec;
 use tollgate_core::{Decision, Tick};
 use tollgate_local::{ByHash, KeyHash, Place, Taken};
 
-use crate::sharing::fetch::Wait;
 use crate::sharing::permit::LentPermit;
 use crate::sharing::spend::{Asking, Lack, Purpose, Shared};
 use crate::sharing::told::{Costs, Said, Told};
+use crate::sharing::wait::Wait;
 use crate::sharing::{About, Call, Sharing};
 
 /// What is kept for requests until they are decided: nobody else takes it meanwhile. What they leave

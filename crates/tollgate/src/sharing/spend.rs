@@ -82,7 +82,7 @@ impl Lent {
 }
 
 /// What a request lacks: something that only the store can say.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Lack {
     pub(super) about: About,
     pub(super) cost: u64,

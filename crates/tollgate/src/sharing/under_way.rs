@@ -34,6 +34,11 @@ impl UnderWay {
         let exchange = Box::pin(async move { asking.exchange(&asks, since).await });
         Self { sharing: Arc::clone(sharing), questions, exchange: Some(exchange) }
     }
+
+    /// Those that are not answered.
+    pub(super) fn questions(&self) -> &[Question] {
+        &self.questions
+    }
 }
 
 impl Future for UnderWay {

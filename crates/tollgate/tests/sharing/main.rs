@@ -10,12 +10,14 @@
 
 mod batches;
 mod change;
+mod deadlines;
 mod failure;
 mod fleet;
 mod healing;
 mod lapses;
 mod operators;
 mod patience;
+mod paused;
 #[path = "../../../store/tests/support/process.rs"]
 mod process;
 mod redis;

@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, advance};
 use tollgate::store::{Ask, Budget, MemoryStore, Pulse, Store, StoreError};
 use tollgate::{Engine, ManualClock, Request, RuleSet, SharingConfig};
 use tollgate_core::lease::Grant;
 
-use crate::settle;
+use crate::paused::{GRAIN, now, pause, run, step};
 
 /// What a store does for a while, times in milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -111,10 +110,7 @@ async fn waits(moods: &[Mood], pauses: &[u64]) -> Vec<Duration> {
             under_way.spawn(ask(Arc::clone(&engine), number));
             (next, number) = (comes.next(), number + 1);
         }
-        settle().await;
-        clock.advance(Duration::from_millis(1));
-        advance(Duration::from_millis(1)).await;
-        settle().await;
+        step(&clock).await;
         millis += 1;
     }
     let mut waits = Vec::new();
@@ -150,26 +146,8 @@ async fn ask(engine: Arc<Engine<ManualClock>>, number: usize) -> Duration {
     waited
 }
 
-fn run<T>(test: impl Future<Output = T>) -> T {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    runtime.enable_time().start_paused(true).build().unwrap().block_on(test)
-}
-
-#[expect(clippy::disallowed_methods, reason = "it is the time that stands still")]
-fn now() -> Instant {
-    Instant::now()
-}
-
-#[expect(clippy::disallowed_methods, reason = "it is the time that stands still")]
-async fn pause(millis: u64) {
-    tokio::time::sleep(Duration::from_millis(millis)).await;
-}
-
 /// For so many milliseconds a store is in the same mood: long enough to be left alone, and to be tried again.
 const MOOD_LASTS: u64 = 400;
-
-/// Timers end with the next millisecond.
-const GRAIN: Duration = Duration::from_millis(1);
 
 fn mood() -> impl Strategy<Value = Mood> {
     prop_oneof![

@@ -1,0 +1,194 @@
+//! Callers who give up before the store has had its time.
+
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tollgate::{Clock as _, SharingConfig, Tick};
+
+use crate::paused::{GRAIN, Remote, now, run};
+use crate::root;
+
+/// What the callers have.
+const HASTE: Duration = Duration::from_millis(15);
+
+fn rule(limit: &str, policy: &str) -> String {
+    format!("rules: [{{ name: a, key: [], {limit}, on_store_failure: {policy} }}]")
+}
+
+impl Remote {
+    fn ask(&self) -> JoinHandle<(bool, Duration)> {
+        self.ask_within(Duration::MAX)
+    }
+
+    /// Whether a request passes whose caller gives up after so long, and how long it waited.
+    fn ask_within(&self, time: Duration) -> JoinHandle<(bool, Duration)> {
+        let (engine, begin, until) = (self.engine.clone(), now(), self.clock.now().after(time));
+        tokio::spawn(async move {
+            let mut ruling = engine.try_decide(&root());
+            while let Err(wait) = ruling {
+                let since = wait.since();
+                wait.until(until).fetch().await;
+                ruling = engine.try_decide_again(&root(), since);
+            }
+            (ruling.unwrap().is_allowed(), now() - begin)
+        })
+    }
+
+    /// The same for several at once: how many of them pass.
+    fn ask_at_once(&self, requests: usize, until: Tick) -> JoinHandle<(usize, Duration)> {
+        let (engine, begin) = (self.engine.clone(), now());
+        tokio::spawn(async move {
+            let requests = vec![root(); requests];
+            let mut reserve = engine.reserve(&requests, &[]);
+            while let Err(wait) = reserve {
+                let since = wait.since();
+                wait.until(until).fetch().await;
+                reserve = engine.reserve_again(&requests, since);
+            }
+            let mut passing = 0;
+            let each =
+                |_, ruling: &mut tollgate::Ruling| passing += usize::from(ruling.is_allowed());
+            engine.decide_each_with(&requests, &mut reserve.unwrap(), each);
+            (passing, now() - begin)
+        })
+    }
+
+    /// What is left of the limit.
+    async fn left(&self) -> u64 {
+        let engine = self.engine.clone();
+        let look = tokio::spawn(async move {
+            if let Err(wait) = engine.try_peek(&root()) {
+                wait.fetch().await;
+            }
+            engine.peek(&root()).decision().remaining()
+        });
+        self.pass(40).await;
+        look.await.unwrap()
+    }
+}
+
+#[test]
+fn who_gives_up_before_the_store_has_answered_has_the_word_of_its_rule_by_then() {
+    run(async {
+        let limits = ["limit: 10/day", "limit: 10/day, consistency: strict", "concurrent: 10"];
+        for (limit, policy) in limits.iter().flat_map(|limit| [(limit, "allow"), (limit, "deny")]) {
+            let remote = Remote::new(&rule(limit, policy), 1_000, SharingConfig::default());
+            for round in 0..3 {
+                let all: Vec<_> = (0..3).map(|_| remote.ask_within(HASTE)).collect();
+                let patient = remote.ask();
+                remote.pass(60).await;
+                for one in all {
+                    let (passes, waited) = one.await.unwrap();
+                    assert_eq!(passes, policy == "allow", "{limit}, {policy}, {round}");
+                    assert!(waited <= HASTE + GRAIN, "{limit}, {policy}, {round}: {waited:?}");
+                }
+                assert_eq!(patient.await.unwrap().0, policy == "allow");
+            }
+        }
+    });
+}
+
+#[test]
+fn many_at_once_have_it_by_then_as_well() {
+    run(async {
+        let limits = ["limit: 10/day", "limit: 10/day, consistency: strict", "concurrent: 10"];
+        for (limit, policy) in limits.iter().flat_map(|limit| [(limit, "allow"), (limit, "deny")]) {
+            let remote = Remote::new(&rule(limit, policy), 1_000, SharingConfig::default());
+            let passing = remote.ask_at_once(5, remote.clock.now().after(HASTE));
+            remote.pass(20).await;
+            assert!(passing.is_finished(), "{limit}, {policy}");
+            let (passing, waited) = passing.await.unwrap();
+            assert_eq!(passing, if policy == "allow" { 5 } else { 0 }, "{limit}, {policy}");
+            assert!(waited <= HASTE + GRAIN, "{limit}, {policy}: {waited:?}");
+        }
+    });
+}
+
+#[test]
+fn what_a_store_spends_in_its_own_time_for_those_who_gave_up_is_undone() {
+    run(async {
+        let limit = "limit: 10/day, consistency: strict";
+        for (policy, left) in [("deny", 10), ("allow", 2)] {
+            let remote = Remote::new(&rule(limit, policy), 20, SharingConfig::default());
+            for _ in 0..8 {
+                let one = remote.ask_within(HASTE);
+                remote.pass(30).await;
+                assert_eq!(one.await.unwrap().0, policy == "allow");
+            }
+            let stats = remote.engine.sharing().unwrap();
+            assert_eq!((stats.failures, stats.late, stats.degraded), (0, 0, 8), "{policy}");
+            remote.pass(200).await;
+            assert_eq!(remote.left().await, left, "what has passed is paid once: {policy}");
+        }
+    });
+}
+
+#[test]
+fn what_is_lent_too_late_for_one_is_for_whoever_comes_next() {
+    run(async {
+        let remote = Remote::new(&rule("limit: 100/s", "deny"), 20, SharingConfig::default());
+        let mut passing = 0;
+        for _ in 0..20 {
+            let one = remote.ask_within(HASTE);
+            remote.pass(25).await;
+            passing += usize::from(one.await.unwrap().0);
+        }
+        assert!(passing > 12, "{passing} of 20 found something here");
+    });
+}
+
+#[test]
+fn a_store_is_left_alone_for_what_it_does_in_its_own_time_only() {
+    run(async {
+        let limit = "limit: 10/day, consistency: strict";
+        let remote = Remote::new(&rule(limit, "deny"), 1_000, SharingConfig::default());
+        let all: Vec<_> = (0..5).map(|_| remote.ask_within(HASTE)).collect();
+        remote.pass(45).await;
+        assert!(all.iter().all(JoinHandle::is_finished));
+        let stats = remote.engine.sharing().unwrap();
+        assert_eq!((stats.degraded, stats.failures), (5, 0));
+        remote.pass(10).await;
+        let stats = remote.engine.sharing().unwrap();
+        assert_eq!((stats.failures, stats.is_degraded), (5, true));
+    });
+}
+
+#[test]
+fn who_waits_for_the_question_of_somebody_who_gave_up_has_its_answer() {
+    run(async {
+        let remote = Remote::new(&rule("limit: 100/s", "deny"), 20, SharingConfig::default());
+        let hasty = remote.ask_at_once(3, remote.clock.now().after(HASTE));
+        let patient = remote.ask_at_once(3, Tick::MAX);
+        remote.pass(18).await;
+        assert_eq!(hasty.await.unwrap(), (0, HASTE));
+        assert_eq!(remote.far.asked(), 1, "one has asked for both");
+        remote.pass(7).await;
+        let (passing, waited) = patient.await.unwrap();
+        assert_eq!(passing, 3);
+        assert!(waited <= Duration::from_millis(20) + GRAIN, "{waited:?}");
+    });
+}
+
+#[test]
+fn who_has_given_up_on_arrival_does_not_wait_and_the_store_is_asked() {
+    run(async {
+        let remote = Remote::new(&rule("limit: 10/day", "allow"), 20, SharingConfig::default());
+        let none = remote.ask_within(Duration::ZERO);
+        remote.pass(10).await;
+        assert_eq!(none.await.unwrap(), (true, Duration::ZERO));
+        assert_eq!(remote.far.asked(), 1);
+    });
+}
+
+#[test]
+fn the_log_says_how_long_the_store_had() {
+    run(async {
+        let remote = Remote::new(&rule("limit: 10/day", "deny"), 40, SharingConfig::default());
+        let hasty = remote.ask_within(HASTE);
+        remote.pass(20).await;
+        assert!(!hasty.await.unwrap().0);
+        let said = timeout(Duration::ZERO, remote.engine.lapse()).await.expect("it is known");
+        assert!(said.reason.contains("within 15ms"), "{said:?}");
+    });
+}
