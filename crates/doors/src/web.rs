@@ -2,6 +2,7 @@
 
 mod begun;
 mod body;
+mod deadline;
 mod head;
 mod http2;
 mod kept;
@@ -41,6 +42,7 @@ use crate::worker::Work;
 
 pub(crate) use begun::PREFACE;
 pub(crate) use body::{BodyError, body};
+pub(crate) use deadline::{Deadline, within};
 pub(crate) use http2::{Called, Calls};
 pub(crate) use kept::{NO_ROOM, Sent, held};
 pub(crate) use quick::at_once;

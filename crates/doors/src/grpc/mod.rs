@@ -50,7 +50,7 @@ use crate::respond::{self, Answers};
 use crate::service::{Service, Turn};
 use crate::status;
 use crate::tickets::Tickets;
-use crate::web::{self, Called, Calls, OneRequest, Site, page};
+use crate::web::{self, Called, Calls, Deadline, OneRequest, Site, page};
 
 /// Where gRPC is spoken.
 #[derive(Debug)]
@@ -88,9 +88,17 @@ impl Grpc {
     }
 
     /// A call with one message and one answer.
-    async fn call(&self, method: Method, body: Incoming, peer: Peer) -> Response<Reply> {
+    async fn call(
+        &self,
+        method: Method,
+        (body, deadline): (Incoming, Option<Deadline>),
+        peer: Peer,
+    ) -> Response<Reply> {
         let told = match frame::read(body, &self.asking.limits, self.asking.service.held()).await {
-            Ok(message) => self.asking.in_turn(&peer, |it| it.answer(method, &message)).await,
+            Ok(message) => {
+                let act = |it: &Asking| it.answer(method, &message);
+                self.asking.in_turn(&peer, deadline, act).await
+            }
             Err(refusal) => Err(refusal),
         };
         match told {
@@ -161,7 +169,8 @@ impl Site for Grpc {
         // Nothing but the body is kept while it is waited for: that would have to be moved about.
         match (Method::of(path), *request.method() == ::http::Method::POST) {
             (Some(method), true) if frame::is_grpc(request.headers()) => {
-                self.call(method, request.into_body(), peer).await
+                let deadline = Deadline::of(request.headers(), self.asking.service.clock());
+                self.call(method, (request.into_body(), deadline), peer).await
             }
             (Some(_), _) => Refusal::NoCall.answer(),
             (None, true) if path == "/json" && page::is_of_another(&request) => {
@@ -252,10 +261,11 @@ impl Asking {
         }
     }
 
-    /// Does something, and again whenever a store was asked that has to be.
+    /// Does something, and again whenever a store was asked that has to be: no longer than the caller waits.
     async fn in_turn<T>(
         &self,
         peer: &Peer,
+        deadline: Option<Deadline>,
         mut act: impl FnMut(&Self) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let mut turn = Turn::First;
@@ -263,7 +273,7 @@ impl Asking {
             match act(&self.of(peer, turn)) {
                 Err(Refusal::Wait(wait)) => {
                     turn = Turn::after(&wait.0);
-                    wait.0.fetch().await;
+                    web::within(deadline, wait.0).fetch().await;
                 }
                 answer => return answer,
             }

@@ -26,6 +26,7 @@ use crate::grpc::streamed::MOST_BYTES;
 use crate::grpc::wire::{self, Fields};
 use crate::grpc::{Asking, Told};
 use crate::tickets::Ticket;
+use crate::web::Deadline;
 
 impl Asking {
     /// Whether a request may pass.
@@ -156,6 +157,11 @@ impl Native {
         let most = asking.limits.body_bytes.min(MOST_BYTES);
         TollgateServer::new(Self { asking: Arc::clone(asking) }).max_decoding_message_size(most)
     }
+
+    /// When whoever asks has given up.
+    fn deadline_of<T>(&self, asked: &tonic::Request<T>) -> Option<Deadline> {
+        Deadline::of(asked.metadata().as_ref(), self.asking.service.clock())
+    }
 }
 
 /// Who asks.
@@ -171,15 +177,17 @@ impl tollgate_server::Tollgate for Native {
         &self,
         asked: tonic::Request<CheckRequest>,
     ) -> Result<Response<CheckResponse>, Status> {
-        told(self.asking.in_turn(&peer_of(&asked), |it| it.check(asked.get_ref().clone())).await)
+        let (peer, deadline) = (peer_of(&asked), self.deadline_of(&asked));
+        told(self.asking.in_turn(&peer, deadline, |it| it.check(asked.get_ref().clone())).await)
     }
 
     async fn check_batch(
         &self,
         asked: tonic::Request<CheckBatchRequest>,
     ) -> Result<Response<CheckBatchResponse>, Status> {
-        let (peer, message) = (peer_of(&asked), asked.into_inner().encode_to_vec());
-        let answer = self.asking.in_turn(&peer, |it| it.check_batch(&message)).await;
+        let (peer, deadline) = (peer_of(&asked), self.deadline_of(&asked));
+        let message = asked.into_inner().encode_to_vec();
+        let answer = self.asking.in_turn(&peer, deadline, |it| it.check_batch(&message)).await;
         let answer = answer.map_err(Refusal::status)?;
         let read = CheckBatchResponse::decode(answer.slice(frame::PREFIX..));
         read.map(Response::new).map_err(|error| Status::internal(error.to_string()))

@@ -52,7 +52,8 @@ fn those_who_look_in_a_batch_hear_what_the_store_has() {
     with_store("rules: [{ name: a, key: [user], limit: 9/day }]", async |asking| {
         let ask = async |checks: Vec<CheckRequest>| {
             let message = CheckBatchRequest { checks }.encode_to_vec();
-            let answer = asking.in_turn(&Peer::default(), |it| it.check_batch(&message)).await;
+            let answer =
+                asking.in_turn(&Peer::default(), None, |it| it.check_batch(&message)).await;
             let answer = CheckBatchResponse::decode(answer.unwrap().slice(frame::PREFIX..));
             answer.unwrap().answers.iter().map(|it| it.remaining.unwrap()).collect::<Vec<_>>()
         };

@@ -31,7 +31,8 @@ pub(in crate::grpc) async fn answer_json(asking: &Asking, peer: &Peer, body: &[u
             return respond::problem(StatusCode::BAD_REQUEST, &detail);
         }
     };
-    let (answer, delay) = match asking.in_turn(peer, |it| it.should_rate_limit(&asked)).await {
+    let (answer, delay) = match asking.in_turn(peer, None, |it| it.should_rate_limit(&asked)).await
+    {
         Ok((answer, delay)) => (answer.slice(frame::PREFIX..), delay),
         Err(Refusal::Call { message, .. }) => {
             return respond::problem(StatusCode::BAD_REQUEST, &message);

@@ -55,7 +55,7 @@ const RULES: &str = "rules:
 /// What is answered after a store was asked.
 async fn ask_in_turn(asking: &Asking, request: &RateLimitRequest) -> RateLimitResponse {
     let peer = Peer::default();
-    asking.in_turn(&peer, |asking| told(asking, request)).await.unwrap()
+    asking.in_turn(&peer, None, |asking| told(asking, request)).await.unwrap()
 }
 
 #[test]

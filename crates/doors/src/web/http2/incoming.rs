@@ -3,12 +3,14 @@
 use std::mem;
 
 use tokio::io::{AsyncRead, AsyncWrite};
+use tollgate::Clock as _;
 
 use super::frame::{self, Frame, Reason, flag, kind};
 use super::hpack::{self, Malformed};
-use super::request::{Pending, Seen};
+use super::request::{Call, Pending, Seen};
 use super::{Ending, FAREWELL, Http2};
 use crate::web::STREAMS;
+use crate::web::deadline::Deadline;
 
 /// What the client has said of itself.
 #[derive(Debug, Default)]
@@ -71,7 +73,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
         }
         let data = frame.unpadded()?;
         self.windows.take(frame.payload.len())?;
-        let Some(place) = self.pending.iter().rposition(|one| one.stream == stream) else {
+        let Some(place) = self.pending.iter().rposition(|one| one.call.stream == stream) else {
             match self.bridge.as_mut().filter(|bridge| bridge.has(stream)) {
                 Some(bridge) => bridge.forward(frame),
                 // It was answered before it had said all.
@@ -97,13 +99,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
             self.pending[place].body.extend_from_slice(data);
             return Ok(());
         }
-        let Pending { method, mut body, extra, .. } = self.pending.swap_remove(place);
+        let Pending { call, mut body } = self.pending.swap_remove(place);
         self.windows.free(body.len() + data.len(), &mut self.out);
         match body.is_empty() {
-            true => self.answer(stream, method, data, extra),
+            true => self.answer(call, data),
             false => {
                 body.extend_from_slice(data);
-                self.answer(stream, method, &body, extra);
+                self.answer(call, &body);
             }
         }
         Ok(())
@@ -177,12 +179,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
         if seen.bytes > self.limits.header_bytes {
             return self.refuse_headers(stream);
         }
-        match seen.call() {
-            Some(method) if is_last => self.answer(stream, method, &[], 0),
-            Some(method) => {
-                self.pending.push(Pending { stream, method, body: Vec::new(), extra: 0 });
-            }
-            None => self.bridge().open_stream(stream, is_last, copy),
+        let Some(method) = seen.call() else {
+            return self.bridge().open_stream(stream, is_last, copy);
+        };
+        let deadline = seen.time.map(|time| Deadline::new(self.clock.now(), time));
+        let call = Call { stream, method, extra: 0, deadline };
+        match is_last {
+            true => self.answer(call, &[]),
+            false => self.pending.push(Pending { call, body: Vec::new() }),
         }
     }
 
@@ -192,15 +196,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
             bridge.go_on(stream, is_last, copy);
             return Ok(());
         }
-        let Some(place) = self.pending.iter().position(|one| one.stream == stream) else {
+        let Some(place) = self.pending.iter().position(|one| one.call.stream == stream) else {
             return Ok(());
         };
         if !is_last {
             return Err(Reason::Protocol);
         }
-        let Pending { method, body, extra, .. } = self.pending.swap_remove(place);
+        let Pending { call, body } = self.pending.swap_remove(place);
         self.windows.free(body.len(), &mut self.out);
-        self.answer(stream, method, &body, extra);
+        self.answer(call, &body);
         Ok(())
     }
 
@@ -220,10 +224,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
 
     /// A stream is over, whatever was still to be done on it.
     fn drop_stream(&mut self, stream: u32) {
-        for one in self.pending.extract_if(.., |one| one.stream == stream) {
+        for one in self.pending.extract_if(.., |one| one.call.stream == stream) {
             self.windows.free(one.body.len(), &mut self.out);
         }
-        self.delayed.retain(|one| one.stream != stream);
+        self.delayed.retain(|one| one.call.stream != stream);
         self.sending.retain(|one| one.stream != stream);
     }
 
@@ -300,10 +304,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
             return Ok(());
         }
         let initial = self.windows.initial;
-        let pending = self.pending.iter_mut().map(|one| (one.stream, &mut one.extra, initial));
-        let delayed = self.delayed.iter_mut().map(|one| (one.stream, &mut one.extra, initial));
+        let pending = self.pending.iter_mut().map(|one| &mut one.call);
+        let calls = pending.chain(self.delayed.iter_mut().map(|one| &mut one.call));
+        let calls = calls.map(|call| (call.stream, &mut call.extra, initial));
         let sending = self.sending.iter_mut().map(|one| (one.stream, &mut one.window, 0));
-        let mut all = pending.chain(delayed).chain(sending);
+        let mut all = calls.chain(sending);
         let Some((_, window, beside)) = all.find(|(open, ..)| *open == stream) else {
             return Ok(());
         };

@@ -41,7 +41,7 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tollgate::{Sleep, SystemClock, Timer as _, Wait};
+use tollgate::{Clock as _, Sleep, SystemClock, Timer as _, Wait};
 
 use crate::connection::{Limits, Peer};
 use crate::held::Held;
@@ -53,7 +53,7 @@ use frame::{Frame, Head, Reason};
 use hpack::Headers;
 use incoming::Peers;
 use outgoing::{Sending, Windows};
-use request::Pending;
+use request::{Call, Pending};
 
 /// Calls with one message and one answer.
 pub(crate) trait Calls: Send + Sync {
@@ -110,9 +110,7 @@ pub(super) struct Http2<'c, T> {
 
 /// An answer that is kept back.
 struct Delayed {
-    stream: u32,
-    /// By how much its window differs from that of others.
-    extra: i64,
+    call: Call,
     until: Until,
     _one: OneRequest,
 }
@@ -122,7 +120,7 @@ enum Until {
     /// A while.
     Over(Sleep, Bytes),
     /// A store is asked, and then the call is made, at this turn.
-    Fetched { fetch: Sleep, turn: Turn, method: u8, body: Vec<u8> },
+    Fetched { fetch: Sleep, turn: Turn, body: Vec<u8> },
 }
 
 impl Until {
@@ -298,12 +296,10 @@ impl<'c, T: AsyncRead + AsyncWrite + Unpin> Http2<'c, T> {
                 place += 1;
                 continue;
             }
-            let Delayed { stream, extra, until, .. } = self.delayed.swap_remove(place);
+            let Delayed { call, until, .. } = self.delayed.swap_remove(place);
             match until {
-                Until::Over(_, message) => self.send(stream, message, extra),
-                Until::Fetched { turn, method, body, .. } => {
-                    self.answer_at(stream, method, &body, (extra, turn));
-                }
+                Until::Over(_, message) => self.send(call, message),
+                Until::Fetched { turn, body, .. } => self.answer_at(call, &body, turn),
             }
         }
     }
@@ -332,7 +328,7 @@ impl<'c, T: AsyncRead + AsyncWrite + Unpin> Http2<'c, T> {
         }
         let until = *until;
         self.lingering = None;
-        for old in self.pending.extract_if(.., |one| one.stream <= until).collect::<Vec<_>>() {
+        for old in self.pending.extract_if(.., |one| one.call.stream <= until).collect::<Vec<_>>() {
             self.hand_over(old);
         }
         true
@@ -392,10 +388,12 @@ impl<'c, T: AsyncRead + AsyncWrite + Unpin> Http2<'c, T> {
     fn hand_over(&mut self, pending: Pending) {
         let mut block = mem::take(&mut self.block);
         block.clear();
-        request::put(&mut block, self.calls.path(pending.method));
+        let Pending { call, body } = pending;
+        let left = call.deadline.map(|deadline| deadline.left(self.clock.now()));
+        request::put(&mut block, self.calls.path(call.method), left.as_deref());
         let bridge = self.bridge();
-        bridge.open_stream(pending.stream, false, &block);
-        bridge.continue_with(pending.stream, &pending.body, pending.extra);
+        bridge.open_stream(call.stream, false, &block);
+        bridge.continue_with(call.stream, &body, call.extra);
         self.block = block;
     }
 

@@ -4,9 +4,10 @@ use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::frame::{self, LONGEST, Reason, flag, kind};
-use super::{Called, Delayed, Http2, Until, hpack};
+use super::{Call, Called, Delayed, Http2, Until, hpack};
 use crate::connection::Limits;
 use crate::service::Turn;
+use crate::web::deadline;
 use crate::web::{CONNECTION_BYTES, NO_ROOM, STREAM_BYTES, STREAMS, kept};
 use tollgate::Timer as _;
 
@@ -79,44 +80,38 @@ pub(super) fn greet(out: &mut Vec<u8>, limits: &Limits) {
 impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
     /// Answers a call.
     #[inline]
-    pub(super) fn answer(&mut self, stream: u32, method: u8, body: &[u8], extra: i64) {
-        self.answer_at(stream, method, body, (extra, Turn::First));
+    pub(super) fn answer(&mut self, call: Call, body: &[u8]) {
+        self.answer_at(call, body, Turn::First);
     }
 
     #[inline]
-    pub(super) fn answer_at(
-        &mut self,
-        stream: u32,
-        method: u8,
-        body: &[u8],
-        (extra, turn): (i64, Turn),
-    ) {
-        let message = match self.calls.call(method, body, self.peer, turn) {
+    pub(super) fn answer_at(&mut self, call: Call, body: &[u8], turn: Turn) {
+        let message = match self.calls.call(call.method, body, self.peer, turn) {
             Called::Message(message, delay) if delay.is_zero() => Ok(message),
             Called::Message(message, delay) => {
                 let until = Until::Over(self.clock.sleep(delay), message);
-                return self.keep_back(stream, extra, until);
+                return self.keep_back(call, until);
             }
             Called::Wait(_) if self.kept_back() + body.len() > MOST_KEPT_BACK => {
                 Err((RESOURCE_EXHAUSTED, NO_ROOM.to_owned()))
             }
             Called::Wait(wait) => {
                 let (turn, body) = (Turn::after(&wait), body.to_vec());
-                let fetch = Box::pin(wait.fetch());
-                return self.keep_back(stream, extra, Until::Fetched { fetch, turn, method, body });
+                let fetch = Box::pin(deadline::within(call.deadline, wait).fetch());
+                return self.keep_back(call, Until::Fetched { fetch, turn, body });
             }
             Called::Refusal(code, message) => Err((code, message)),
         };
         // Nobody could look in between.
         self.requests.once();
         match message {
-            Ok(message) => self.send(stream, message, extra),
-            Err((code, message)) => self.refuse(stream, code, &message),
+            Ok(message) => self.send(call, message),
+            Err((code, message)) => self.refuse(call.stream, code, &message),
         }
     }
 
-    fn keep_back(&mut self, stream: u32, extra: i64, until: Until) {
-        self.delayed.push(Delayed { stream, extra, until, _one: self.requests.begin() });
+    fn keep_back(&mut self, call: Call, until: Until) {
+        self.delayed.push(Delayed { call, until, _one: self.requests.begin() });
     }
 
     /// The bytes of calls that wait for a store.
@@ -130,7 +125,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Http2<'_, T> {
 
     /// Sends an answer, or as much of it as there is room for.
     #[inline]
-    pub(super) fn send(&mut self, stream: u32, message: Bytes, extra: i64) {
+    pub(super) fn send(&mut self, call: Call, message: Bytes) {
+        let Call { stream, extra, .. } = call;
         let (window, length) = (self.windows.initial + extra, message.len() as i64);
         let is_short = message.len() <= LONGEST && self.sending.is_empty();
         if is_short

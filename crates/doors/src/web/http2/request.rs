@@ -1,14 +1,25 @@
 //! Which calls are answered here.
 
-use super::{Calls, hpack};
+use std::time::Duration;
 
-/// A call whose message is not all here.
-pub(super) struct Pending {
+use super::{Calls, hpack};
+use crate::web::deadline::{self, Deadline, TIMEOUT};
+
+/// A call that is answered here.
+#[derive(Clone, Copy)]
+pub(super) struct Call {
     pub(super) stream: u32,
     pub(super) method: u8,
-    pub(super) body: Vec<u8>,
     /// By how much its window differs from that of others.
     pub(super) extra: i64,
+    /// When the caller has given up, if it has said that.
+    pub(super) deadline: Option<Deadline>,
+}
+
+/// One whose message is not all here.
+pub(super) struct Pending {
+    pub(super) call: Call,
+    pub(super) body: Vec<u8>,
 }
 
 /// What the headers of a request say, as far as it matters here.
@@ -19,6 +30,8 @@ pub(super) struct Seen {
     is_post: bool,
     is_grpc: bool,
     method: Option<u8>,
+    /// How long the caller waits.
+    pub(super) time: Option<Duration>,
 }
 
 impl Seen {
@@ -29,6 +42,7 @@ impl Seen {
             b":method" => self.is_post = value == b"POST",
             b":path" => self.method = calls.method(value),
             b"content-type" => self.is_grpc = is_grpc(value),
+            b"grpc-timeout" => self.time = deadline::timeout(value),
             _ => {}
         }
     }
@@ -44,8 +58,8 @@ fn is_grpc(content: &[u8]) -> bool {
     matches!(content, b"application/grpc" | b"application/grpc+proto")
 }
 
-/// Writes the headers of a call.
-pub(super) fn put(to: &mut Vec<u8>, path: &str) {
+/// Writes the headers of a call, with what is left of the time that the caller waits.
+pub(super) fn put(to: &mut Vec<u8>, path: &str, left: Option<&str>) {
     let headers: [(&[u8], &[u8]); 5] = [
         (b":method", b"POST"),
         (b":scheme", b"http"),
@@ -54,4 +68,7 @@ pub(super) fn put(to: &mut Vec<u8>, path: &str) {
         (b"te", b"trailers"),
     ];
     headers.into_iter().for_each(|(name, value)| hpack::put(to, name, value));
+    if let Some(left) = left {
+        hpack::put(to, TIMEOUT.as_bytes(), left.as_bytes());
+    }
 }

@@ -1,3 +1,5 @@
+mod deadlines;
+
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -107,7 +109,7 @@ fn greeting(settings: &[(u16, u32)]) -> Vec<u8> {
 
 fn block() -> Vec<u8> {
     let mut block = Vec::new();
-    request::put(&mut block, "/echo");
+    request::put(&mut block, "/echo", None);
     block
 }
 
