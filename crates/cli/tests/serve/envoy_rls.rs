@@ -1,6 +1,11 @@
 //! Envoy's rate limit service, as the document sets it up.
 
-use crate::support::{Client, Gateway, assert_denied, files};
+use std::fs;
+
+use tempfile::NamedTempFile;
+
+use crate::redis::Redis;
+use crate::support::{Client, Gateway, Proxy, Server, assert_denied, files};
 
 const ENVOY: [&str; 4] = ["envoy", "-c", "envoy.yaml", "--use-dynamic-base-id"];
 
@@ -73,5 +78,26 @@ fn nobody_passes_without_an_answer_unless_envoy_is_told_so() {
         for _ in 0..9 {
             assert_eq!(gateway.client(2).get("/page", &[]).status, status, "{mode}");
         }
+    }
+}
+
+/// Envoy waits for four seconds, and a store may take a minute.
+#[test]
+fn a_store_that_stands_still_leaves_it_to_the_rule_and_not_to_envoy() {
+    let redis = Redis::start(&[]);
+    let config = NamedTempFile::new().unwrap();
+    fs::write(&config, format!("[store]\nurl = '{}'\ntimeout = '60s'\n", redis.url())).unwrap();
+    for (policy, status) in [("allow", 200), ("deny", 429)] {
+        let rules = format!(
+            "rules: [{{ name: a, key: [descriptor.remote_address], limit: 100/h, consistency: strict,
+                on_store_failure: {policy} }}]"
+        );
+        let server = Server::with(&rules, &["--config", config.path().to_str().unwrap()]);
+        let hasty = |text: String| text.replace("timeout: 0.020s", "timeout: 4s");
+        let proxy = Proxy::start(&server, "envoy-rls.md", &ENVOY, hasty);
+        assert_eq!(proxy.client(2).get("/page", &[]).status, 200);
+        redis.signal("STOP");
+        assert_eq!(proxy.client(2).get("/page", &[]).status, status, "{policy}");
+        redis.signal("CONT");
     }
 }

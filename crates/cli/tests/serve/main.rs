@@ -28,6 +28,8 @@ mod notify;
 mod otel;
 mod prometheus;
 mod push;
+#[path = "../../../store/tests/support/process.rs"]
+mod redis;
 mod resp;
 mod support;
 mod tls;

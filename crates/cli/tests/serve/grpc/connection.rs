@@ -33,16 +33,37 @@ impl Connection {
         &mut self,
         path: &str,
     ) -> (h2::client::ResponseFuture, SendStream<Bytes>) {
+        self.begin_with(path, &[]).await
+    }
+
+    /// The same with more headers.
+    async fn begin_with(
+        &mut self,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> (h2::client::ResponseFuture, SendStream<Bytes>) {
         let request = Request::post(format!("http://localhost{path}"))
             .header("content-type", "application/grpc")
             .header("te", "trailers");
+        let all = headers.iter().copied();
+        let request = all.fold(request, |request, (name, value)| request.header(name, value));
         self.0.clone().ready().await.unwrap();
         self.0.send_request(request.body(()).unwrap(), false).unwrap()
     }
 
     /// The status of a call with this body, and what it was answered.
     pub(super) async fn call(&mut self, path: &str, body: Bytes) -> (u16, Bytes) {
-        let (response, mut send) = self.begin(path).await;
+        self.call_with(path, &[], body).await
+    }
+
+    /// The same with more headers.
+    pub(super) async fn call_with(
+        &mut self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> (u16, Bytes) {
+        let (response, mut send) = self.begin_with(path, headers).await;
         // Whoever has heard enough does not take the rest.
         let _ = send.send_data(body, true);
         end(response).await

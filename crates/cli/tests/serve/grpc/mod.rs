@@ -2,6 +2,7 @@
 
 mod client;
 mod connection;
+mod deadlines;
 mod hostile;
 mod life;
 mod mixed;
