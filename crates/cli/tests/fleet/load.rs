@@ -177,6 +177,28 @@ impl Outcome {
         worst
     }
 
+    /// By how much more passed than may, at the worst of all moments until `end`: of what each client sent
+    /// since a moment of its own.
+    pub(crate) fn excess_since(
+        &self,
+        since: &[Instant],
+        end: Instant,
+        may: impl Fn(Instant) -> f64,
+    ) -> f64 {
+        let of_client = |(batches, since): (&Vec<Batch>, &Instant)| {
+            let later = batches.iter().filter(|it| it.sent >= *since && it.heard <= end);
+            later.copied().collect::<Vec<_>>()
+        };
+        let mut all: Vec<_> = self.batches.iter().zip(since).flat_map(of_client).collect();
+        all.sort_unstable_by_key(|batch| batch.heard);
+        let (mut passed, mut worst) = (0.0, f64::NEG_INFINITY);
+        for batch in all {
+            passed += f64::from(batch.allowed);
+            worst = worst.max(passed - may(batch.heard));
+        }
+        worst
+    }
+
     /// Which part of what one limiter would have let pass did not, of all until some moment in the last second:
     /// the best one, since at any other somebody may just not have had the time to ask.
     ///

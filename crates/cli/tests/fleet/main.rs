@@ -23,6 +23,7 @@ mod log;
 mod losses;
 mod operators;
 mod overload;
+mod recovery;
 #[path = "../../../store/tests/support/process.rs"]
 mod redis;
 mod slots;

@@ -19,7 +19,9 @@ const LONGEST_WAIT: Duration = SECOND;
 
 /// Rules with the paths `/lent` and `/strict`, and requests for both at all nodes.
 pub(crate) struct Overload {
-    fleet: Fleet,
+    pub(crate) fleet: Fleet,
+    /// For how long its nodes wait for their store.
+    timeout: Duration,
     pub(crate) lent: Load,
     pub(crate) strict: Load,
 }
@@ -36,11 +38,22 @@ impl Overload {
         rules: &str,
         is_on: impl Fn(usize, Duration) -> bool + Clone + Send + Sync + 'static,
     ) -> Self {
-        let fleet = Fleet::waiting(&format!("{TIMEOUT:?}"), "1", count, store, rules);
+        Self::waiting(TIMEOUT, count, store, rules, is_on)
+    }
+
+    /// The same with nodes that wait for their store for so long.
+    pub(crate) fn waiting(
+        timeout: Duration,
+        count: usize,
+        store: &str,
+        rules: &str,
+        is_on: impl Fn(usize, Duration) -> bool + Clone + Send + Sync + 'static,
+    ) -> Self {
+        let fleet = Fleet::waiting(&format!("{timeout:?}"), "1", count, store, rules);
         let addresses = fleet.addresses("resp");
         let [lent, strict] = [("/lent", 8), ("/strict", 2)]
             .map(|(path, each)| Load::begin(&addresses, path, each, is_on.clone()));
-        Self { fleet, lent, strict }
+        Self { fleet, timeout, lent, strict }
     }
 
     /// Kills a node, and its clients are gone with it.
@@ -93,10 +106,11 @@ impl Overload {
     /// What came of both, if nobody had to wait.
     pub(crate) fn end(self) -> [(&'static str, Outcome); 2] {
         let living: Vec<_> = self.living().map(|(node, _)| node).collect();
-        let Self { fleet, lent, strict } = self;
+        let Self { fleet, timeout, lent, strict } = self;
         let outcomes = [("lent", lent.end()), ("strict", strict.end())];
         let stall = outcomes.iter().map(|(_, outcome)| outcome.stall).max().unwrap_or_default();
-        let late: Vec<_> = living.iter().map(|node| late(&fleet.nodes[*node], stall)).collect();
+        let late: Vec<_> =
+            living.iter().map(|node| late(&fleet.nodes[*node], timeout + stall)).collect();
         let are_late = late.iter().filter(|late| **late > 0).count();
         // A wait that is too long is one of every node, all of which are asked all the time. A machine may be
         // in the way of one and of nobody else.
@@ -118,10 +132,8 @@ impl Overload {
     }
 }
 
-/// How often a node took longer to answer what it had read than it waits for its store, and than a machine can
-/// be in the way that stood still for so long: the next bound of what it counts.
-fn late(node: &Server, stall: Duration) -> u64 {
-    let most = TIMEOUT + stall;
+/// How often a node took longer to answer what it had read than this: the next bound of what it counts.
+fn late(node: &Server, most: Duration) -> u64 {
     let bounds = [(100, "0.1"), (500, "0.5"), (1_000, "1.0")];
     let bound = bounds.iter().find(|(millis, _)| Duration::from_millis(*millis) >= most);
     let (_, bound) = bound.unwrap_or(&bounds[2]);
