@@ -9,14 +9,15 @@ use std::time::{Duration, Instant};
 
 use crate::client::encode;
 use crate::now;
+use crate::stalls::Stalls;
 
 /// One client for each address, all of which ask about one key.
 pub(crate) struct Load {
     clients: Vec<Client>,
     each: usize,
     end: Arc<End>,
-    /// Finds out for how long the machine gave nobody a turn, at the most.
-    witness: JoinHandle<Duration>,
+    /// Finds out when the machine gave nobody a turn.
+    witness: JoinHandle<Stalls>,
 }
 
 struct Client {
@@ -75,7 +76,7 @@ impl Load {
         let clients = met.into_iter().enumerate().map(client).collect();
         let witness = {
             let end = Arc::clone(&end);
-            thread::spawn(move || longest_stall(&end))
+            thread::spawn(move || stalls_until(&end))
         };
         Self { clients, each, end, witness }
     }
@@ -124,7 +125,7 @@ impl Load {
             allowed: sum(|counts| &counts.allowed),
             answered: sum(|counts| &counts.answered),
             batches,
-            stall: self.witness.join().unwrap(),
+            stalls: self.witness.join().unwrap(),
         }
     }
 }
@@ -136,15 +137,24 @@ pub(crate) struct Outcome {
     pub(crate) answered: u64,
     /// Those of each client.
     batches: Vec<Vec<Batch>>,
-    /// The longest that the machine kept one of this test's threads waiting that had next to nothing to do.
-    pub(crate) stall: Duration,
+    /// When the machine kept one of this test's threads waiting that had next to nothing to do.
+    pub(crate) stalls: Stalls,
 }
 
 impl Outcome {
-    /// The longest that anybody waited for an answer.
-    pub(crate) fn longest_wait(&self) -> Duration {
-        let waits = self.batches.iter().flatten().map(|batch| batch.heard - batch.sent);
-        waits.max().unwrap_or_default()
+    /// From when until when a client has waited for answers, each time.
+    pub(crate) fn waits(&self, client: usize) -> impl Iterator<Item = (Instant, Instant)> {
+        self.batches[client].iter().map(|batch| (batch.sent, batch.heard))
+    }
+
+    /// When the node of a client gave it no turn, to which it said nothing that takes time.
+    pub(crate) fn stalls_of(&self, client: usize) -> Stalls {
+        let mut stalls = Stalls::default();
+        for (sent, heard) in self.waits(client).filter(|(sent, heard)| *heard - *sent >= PAUSE) {
+            // It may have begun when nothing was asked yet.
+            stalls.note(sent - PAUSE, heard);
+        }
+        stalls
     }
 
     /// How many passed that may have been decided between two moments.
@@ -226,15 +236,15 @@ impl Outcome {
     }
 }
 
-/// By how much somebody was late at the most who wanted to be woken up once in a millisecond.
-fn longest_stall(end: &End) -> Duration {
-    let (mut longest, mut last) = (Duration::ZERO, now());
+/// When somebody was late who wanted to be woken up once in a millisecond.
+fn stalls_until(end: &End) -> Stalls {
+    let (mut stalls, mut last) = (Stalls::default(), now());
     while !end.comes_within(WINK) {
         let woken = now();
-        longest = longest.max((woken - last).saturating_sub(WINK));
+        stalls.note(last + WINK, woken);
         last = woken;
     }
-    longest
+    stalls
 }
 
 /// The end of a load, for which clients wait between two batches.

@@ -27,6 +27,7 @@ mod recovery;
 #[path = "../../../store/tests/support/process.rs"]
 mod redis;
 mod slots;
+mod stalls;
 mod steady;
 mod strict;
 #[path = "../serve/support/mod.rs"]

@@ -174,7 +174,7 @@ fn assert_no_burst(
     may: impl Fn(Instant) -> f64,
 ) {
     let Recovery { since, end, alone } = recovery;
-    let (excess, stall) = (outcome.excess_since(since, *end, may), outcome.stall);
+    let (excess, stall) = (outcome.excess_since(since, *end, may), outcome.stalls.longest());
     // A token comes in at one moment for the store, and at another for us.
     assert!(
         excess <= 1.0 + alone,

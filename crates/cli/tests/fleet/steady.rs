@@ -27,7 +27,7 @@ fn assert_exact(may_lack: f64, run: impl Fn() -> Outcome) {
         if lack <= may_lack {
             return;
         }
-        let stall = outcome.stall;
+        let stall = outcome.stalls.longest();
         assert!(
             stall > STALL,
             "{lack:.5} of what may pass did not, on a machine that stood still for {stall:?}"

@@ -1,0 +1,50 @@
+//! When a machine stood still: what was late only then says nothing about whoever was late.
+
+use std::time::{Duration, Instant};
+
+/// Times at which something did not happen that should have, one after the other.
+#[derive(Default)]
+pub(crate) struct Stalls(Vec<(Instant, Instant)>);
+
+/// What is shorter than this is no stall.
+const SHORTEST: Duration = Duration::from_millis(5);
+
+impl Stalls {
+    /// Takes note of one, if it is long enough to be one. It begins after those before.
+    pub(crate) fn note(&mut self, begin: Instant, end: Instant) {
+        if end.saturating_duration_since(begin) >= SHORTEST {
+            self.0.push((begin, end));
+        }
+    }
+
+    pub(crate) fn longest(&self) -> Duration {
+        self.0.iter().map(|(begin, end)| *end - *begin).max().unwrap_or_default()
+    }
+
+    /// How long all of them took together that were at least this long.
+    pub(crate) fn sum_from(&self, least: Duration) -> Duration {
+        self.0.iter().map(|(begin, end)| *end - *begin).filter(|time| *time >= least).sum()
+    }
+
+    /// How much of the time between two moments is in them.
+    pub(crate) fn within(&self, begin: Instant, end: Instant) -> Duration {
+        let part = |stall: &(Instant, Instant)| {
+            stall.1.min(end).saturating_duration_since(stall.0.max(begin))
+        };
+        self.0.iter().map(part).sum()
+    }
+}
+
+#[test]
+fn only_what_overlaps_counts() {
+    let begin = crate::now();
+    let at = |millis: u64| begin + Duration::from_millis(millis);
+    let mut stalls = Stalls::default();
+    for (from, until) in [(10, 30), (40, 44), (50, 90)] {
+        stalls.note(at(from), at(until));
+    }
+    let within = |from: u64, until: u64| stalls.within(at(from), at(until)).as_millis() as u64;
+    assert_eq!([within(0, 100), within(20, 60), within(30, 50), within(60, 70)], [60, 20, 0, 10]);
+    assert_eq!(stalls.longest(), Duration::from_millis(40));
+    assert_eq!(stalls.sum_from(Duration::from_millis(30)), Duration::from_millis(40));
+}
