@@ -13,7 +13,11 @@ fn run(seeds: std::ops::Range<u64>) {
         let subject = Plan::troubled(seed).unwrap().subject.to_string();
         match schedule(seed, Loss::Known) {
             Ok(outcome) => *sums.entry(subject).or_default() += outcome,
-            Err(failure) => panic!("{failure}\n{}\n{}", failure.plan, failure.trace.join("\n")),
+            Err(failure) => panic!(
+                "{failure}\nagain: tollgate lab lending --schedules 1 --seed {seed}\n{}\n{}",
+                failure.plan,
+                failure.trace.join("\n")
+            ),
         }
     }
     assert_eq!(sums.len(), 20, "{sums:?}");

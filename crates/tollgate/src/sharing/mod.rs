@@ -75,7 +75,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tollgate_core::lease::Node;
 use tollgate_core::{Tick, Wall};
 use tollgate_local::{KeyHash, Lately, Place, Purses, Seed, Timer};
@@ -88,6 +88,7 @@ use in_force::InForce;
 use lapses::Lapses;
 use steward::Steward;
 use told::ToldAnswers;
+use under_way::MOST_ALONE;
 
 /// How an engine shares its limits with others.
 ///
@@ -135,6 +136,8 @@ pub(crate) struct Sharing {
     calls: mpsc::Sender<Call>,
     runtime: Handle,
     this: Weak<Self>,
+    /// For exchanges that go on without whoever asked.
+    alone: Arc<Semaphore>,
     /// How many borrowers there were: each is a life of its own to the store.
     lives: AtomicU64,
 }
@@ -191,6 +194,7 @@ impl Sharing {
             health: watch::Sender::new(Health::default()),
             calls,
             runtime: runtime.clone(),
+            alone: Arc::new(Semaphore::new(MOST_ALONE)),
             lives: AtomicU64::new(0),
             this: Weak::clone(this),
         });

@@ -18,7 +18,7 @@ pub(super) type Answers = Vec<Result<Grant, StoreError>>;
 
 /// Questions that the store has not answered yet. Others wait for the answers as well, and what the store
 /// spends or lends must not be lost. So if this is dropped, because the time of whoever asked is over or he
-/// has gone, a task of its own hears the answers.
+/// has gone, a task of its own hears the answers, unless [so many](MOST_ALONE) do already.
 pub(super) struct UnderWay {
     sharing: Arc<Sharing>,
     questions: Vec<Question>,
@@ -58,12 +58,18 @@ impl Drop for UnderWay {
     fn drop(&mut self) {
         let Some(exchange) = self.exchange.take() else { return };
         let (sharing, questions) = (Arc::clone(&self.sharing), mem::take(&mut self.questions));
+        let Ok(turn) = Arc::clone(&sharing.alone).try_acquire_owned() else { return };
         self.sharing.runtime.spawn(async move {
             let answers = exchange.await;
             sharing.answered_to_nobody(questions, answers);
+            drop(turn);
         });
     }
 }
+
+/// So many exchanges go on without whoever asked. Of those beyond nobody hears the answers: what the store
+/// spends for them stays spent, and borrowers ask again when their questions are late.
+pub(super) const MOST_ALONE: usize = 16_384;
 
 impl Sharing {
     /// Answers for which whoever asked does not wait. What was lent is for whoever comes next, and what the

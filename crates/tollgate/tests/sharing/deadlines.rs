@@ -192,3 +192,27 @@ fn the_log_says_how_long_the_store_had() {
         assert!(said.reason.contains("within 15ms"), "{said:?}");
     });
 }
+
+/// Those beyond the first 16,384 that gave up before the store had answered.
+#[test]
+fn no_more_questions_go_on_for_nobody_than_there_is_room_for() {
+    run(async {
+        let limit = "limit: 100k/day, algorithm: fixed_window, consistency: strict";
+        let config = SharingConfig { timeout: Duration::from_secs(2), ..Default::default() };
+        let remote = Remote::new(&rule(limit, "deny"), 100, config);
+        let mut all = Vec::new();
+        for _ in 0..20 {
+            all.extend((0..1_000).map(|_| remote.ask_within(HASTE)));
+            remote.pass(1).await;
+        }
+        remote.pass(20).await;
+        assert!(all.iter().all(JoinHandle::is_finished));
+        remote.pass(400).await;
+        let spent = 100_000 - remote.left().await;
+        assert_eq!(spent, 20_000 - 16_384, "of the others nothing is undone");
+        let one = remote.ask_within(HASTE);
+        remote.pass(400).await;
+        assert!(!one.await.unwrap().0);
+        assert_eq!(100_000 - remote.left().await, spent, "there is room again");
+    });
+}
