@@ -6,8 +6,8 @@
 //! Reading order: [`Table`] (the memory of all counters whose state is one word), [`Counters`]
 //! (the counters of one limit), [`Past`] (what they know of the limit before), [`Key`] and [`Seed`]
 //! (how keys become hashes), [`Clock`]. Beside them [`Concurrency`] for limits on what is under way
-//! at once, [`Purses`] for keys whose budget a store lends, [`WaitingRoom`] for requests that wait for their turn, [`HeavyKeys`] for a look at who
-//! asks most.
+//! at once, [`Purses`] for keys whose budget a store lends and [`Denials`] for those whose budget it does not,
+//! [`WaitingRoom`] for requests that wait for their turn, [`HeavyKeys`] for a look at who asks most.
 //!
 //! Most users want the `tollgate` crate, which puts these together.
 //!
@@ -24,6 +24,7 @@ mod buckets;
 mod clock;
 mod counter;
 mod counters;
+mod denials;
 mod key;
 mod key_map;
 mod lately;
@@ -46,6 +47,7 @@ pub use buckets::{Buckets, Draw};
 pub use clock::{Clock, ManualClock, Sleep, SystemClock, Timer};
 pub use counter::Prepared;
 pub use counters::{Counters, CountersBuilder, Due, Pressure};
+pub use denials::Denials;
 pub use key::{Half, Key, KeyHash, Seed};
 pub use key_map::KeyMap;
 pub use lately::Lately;

@@ -83,6 +83,7 @@ impl Sharing {
 
     /// Asks the store, and tells what it says.
     async fn ask(self: &Arc<Self>, questions: Vec<Question>, patience: Patience) {
+        let sent = self.now();
         let mut asked = UnderWay::new(self, questions, patience.since);
         let answered = match patience.until {
             None => Ok((&mut asked).await),
@@ -95,6 +96,9 @@ impl Sharing {
         let now = self.now();
         let lent = self.on_their_way(&questions, &answers, now);
         for (question, answer) in questions.into_iter().zip(answers) {
+            if let Ok(grant) = &answer {
+                self.keep_denial(&question.lack, grant, (sent, now));
+            }
             self.answered(question, answer, (now, patience));
         }
         for awaited in lent {
@@ -266,6 +270,14 @@ impl Sharing {
             // Its rule decides. Who had no time left has spent it on waiting for the store.
             Err(error) if self.is_in_haste(&error) => self.fail(lack, &self.too_late(patience)),
             Err(error) => self.fail(lack, &error),
+        }
+    }
+
+    /// Who needs as much of a limit that is not lent as somebody was just denied, asks in vain for a while.
+    fn keep_denial(&self, lack: &Lack, grant: &Grant, (sent, heard): (Tick, Tick)) {
+        let About { limit, owner, .. } = &lack.about;
+        if limit.keeps_denials && !lack.is_look() && !grant.decision.is_allowed() {
+            self.denials.note(*owner, lack.cost, &grant.decision, (sent, heard));
         }
     }
 

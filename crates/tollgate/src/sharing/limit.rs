@@ -21,6 +21,9 @@ pub(crate) struct SharedLimit {
     salt: Half,
     /// Whether the store decides every request.
     pub(super) is_strict: bool,
+    /// Whether what it denies then is denied here for a moment: nobody has asked for more than that the
+    /// limit is shared, but it is not lent.
+    pub(super) keeps_denials: bool,
     consistency: Consistency,
     pub(super) policy: OnStoreFailure,
     /// What this node has let pass lately, and lets pass while the store is gone: in shares of the
@@ -50,9 +53,12 @@ impl SharedLimit {
         let name = name(namespace, rule.name());
         let budget = Budget::new(&name, limit, sharing.config().round_trip, sharing.wall());
         let capacity = limit.capacity().unwrap_or(u64::MAX);
+        let shared = Self::of(sharing, rule, budget, capacity, (seed, salt));
         Self {
             own: Some(Arc::clone(own)),
-            ..Self::of(sharing, rule, budget, capacity, (seed, salt))
+            // Logs are strict, whatever rules say.
+            keeps_denials: shared.keeps_denials && limit.log_rule().is_none(),
+            ..shared
         }
     }
 
@@ -81,11 +87,12 @@ impl SharedLimit {
             _ => sharing.config().share,
         };
         let share = u64::from(share.clamp(1, 100));
+        // What may have to be given back much later has to be where it came from.
+        let wants_store = rule.consistency() == Consistency::Strict || rule.counts_outcomes();
+        let is_lent = budget.terms().is_some();
         Self {
-            // What may have to be given back much later has to be where it came from.
-            is_strict: rule.consistency() == Consistency::Strict
-                || rule.counts_outcomes()
-                || budget.terms().is_none(),
+            is_strict: wants_store || !is_lent,
+            keeps_denials: !wants_store && !is_lent,
             consistency: rule.consistency(),
             budget: Arc::new(budget),
             salt: seed.half(salt),

@@ -78,7 +78,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tollgate_core::lease::Node;
 use tollgate_core::{Tick, Wall};
-use tollgate_local::{KeyHash, Lately, Place, Purses, Seed, Timer};
+use tollgate_local::{Denials, KeyHash, Lately, Place, Purses, Seed, Timer};
 use tollgate_store::{AnyStore, Budget, Carrying, Losses, Store};
 
 use breaker::Breaker;
@@ -125,6 +125,8 @@ pub(crate) struct Sharing {
     clock: Arc<dyn Timer>,
     node: Node,
     purses: Purses<Loan>,
+    /// Of limits that are not lent.
+    denials: Denials,
     lately: Lately,
     told: ToldAnswers<About>,
     breaker: Breaker,
@@ -161,6 +163,9 @@ enum Call {
     Undo { about: About, cost: u64, at: Wall },
 }
 
+/// Of so many keys that can be lent to, one has room for a denial of a limit that is not lent.
+const KEYS_TO_A_DENIAL: usize = 16;
+
 /// Calls that the steward has not heard yet. It hears them within a moment, and whoever calls when
 /// there are more is not heard: what is lent is then renewed when its time comes, and what would be
 /// undone stays spent.
@@ -181,6 +186,7 @@ impl Sharing {
         let sharing = Arc::new_cyclic(|this| Self {
             store: Carrying::new(AnyStore::new(store), Arc::clone(&clock), config.keys),
             purses: Purses::new(config.keys),
+            denials: Denials::new(config.keys / KEYS_TO_A_DENIAL),
             lately: Lately::new(config.keys),
             config,
             clock,

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use tollgate_core::{Decision, Tick};
 use tollgate_local::{ByHash, KeyHash, Place, Taken};
 
+use crate::sharing::health::add;
 use crate::sharing::permit::LentPermit;
 use crate::sharing::spend::{Asking, Lack, Purpose, Shared};
 use crate::sharing::told::{Costs, Said, Told};
@@ -171,6 +172,10 @@ impl<'a> Reserving<'a> {
             planned.told.swap_remove(at);
             return;
         }
+        // Each such request is denied, however many there are.
+        if planned.is_strict && sharing.denials.find(shared.owner, shared.cost, *now).is_some() {
+            return;
+        }
         planned.sum = planned.sum.saturating_add(shared.cost);
         let all = Shared { cost: planned.sum, ..*shared };
         let has = sharing.is_decided_here(&all, *now, asking(*since), planned.is_used_up);
@@ -302,7 +307,7 @@ impl Keeping<'_> {
         let is_short = self.asking == Asking::Wait || planned.is_used_up;
         rest.into_iter().all(|cost| {
             let what = match planned.is_strict {
-                true => self.sharing.is_alone(self.asking).then_some(KeptWhat::Alone),
+                true => self.strictly(cost),
                 false => self.one(cost, is_short),
             };
             what.map(|what| kept.push_back(Kept { cost, what })).is_some()
@@ -369,6 +374,18 @@ impl Keeping<'_> {
             }
             Taken::Short(denial) if is_short => Some(KeptWhat::Short(denial)),
             _ => is_alone.then_some(KeptWhat::Alone),
+        }
+    }
+
+    /// The same of a limit that is not lent.
+    fn strictly(&self, cost: u64) -> Option<KeptWhat> {
+        let Self { sharing, now, owner, asking, .. } = *self;
+        match sharing.denials.find(owner, cost, now) {
+            Some(denial) => {
+                add(&sharing.counts.short, 1);
+                Some(KeptWhat::Short(denial))
+            }
+            None => sharing.is_alone(asking).then_some(KeptWhat::Alone),
         }
     }
 }

@@ -136,7 +136,7 @@ impl Sharing {
     #[inline]
     fn take_lent(&self, shared: &Shared<'_>, now: Tick, said: &mut Decision) -> Lent {
         if shared.limit.is_strict {
-            return Lent::Not;
+            return self.deny_again(shared, now, said);
         }
         match self.purses.take_to(shared.owner, now, shared.cost, said) {
             Taken::Spent { is_low, place, filling, .. } => {
@@ -148,6 +148,17 @@ impl Sharing {
             Taken::Short(()) => Lent::Short,
             Taken::Locked(_) | Taken::Unknown => Lent::Not,
         }
+    }
+
+    /// Of what is not lent only a denial can be known here.
+    #[inline(never)]
+    fn deny_again(&self, shared: &Shared<'_>, now: Tick, said: &mut Decision) -> Lent {
+        let Some(denial) = self.denials.find(shared.owner, shared.cost, now) else {
+            return Lent::Not;
+        };
+        add(&self.counts.short, 1);
+        *said = denial;
+        Lent::Short
     }
 
     /// The same for whoever has no place for the decision yet.

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinHandle;
-use tollgate_core::Tick;
 use tollgate_core::lease::Exchange;
-use tollgate_local::{Place, Sleep};
+use tollgate_core::{Tick, Wall};
+use tollgate_local::{KeyHash, Place, Sleep};
 use tollgate_store::Ask;
 
 use crate::sharing::heal::{PAUSE, pay};
-use crate::sharing::{Call, Sharing};
+use crate::sharing::{About, Call, Sharing};
 
 /// Renews what is lent before it ends or is used up, gives back what is idle, and frees the places of
 /// keys that nothing is lent to any more. It ends with the sharing it looks after.
@@ -70,7 +70,7 @@ impl Steward {
         while let Some(one) = call {
             match one {
                 Call::Look(place) => _ = places.insert(place),
-                Call::Undo { about, cost, at } => undone.push(about.ask(Exchange::undo(cost, at))),
+                Call::Undo { about, cost, at } => undone.push(undo(&about, cost, at)),
             }
             let is_enough = places.len() + undone.len() >= AT_ONCE;
             call = if is_enough { None } else { self.calls.try_recv().ok() };
@@ -91,7 +91,7 @@ impl Steward {
             sharing.lapses.sweep(now);
             sharing.told.sweep(now, |_, told| {
                 if let Some(at) = told.said.spent_at() {
-                    undone.push(told.about.ask(Exchange::undo(told.cost, at)));
+                    undone.push(undo(&told.about, told.cost, at));
                 }
             });
         }
@@ -104,8 +104,13 @@ impl Steward {
         }
         if !undone.is_empty() && !sharing.breaker.is_open() {
             let sharing = Arc::clone(sharing);
-            // Whatever is lost of it stays spent.
-            tokio::spawn(async move { _ = sharing.exchange(&undone, sharing.now()).await });
+            tokio::spawn(async move {
+                let (owners, asks): (Vec<KeyHash>, Vec<Ask>) = undone.into_iter().unzip();
+                // Whatever is lost of it stays spent.
+                let _ = sharing.exchange(&asks, sharing.now()).await;
+                // What was denied before may pass now.
+                owners.into_iter().for_each(|owner| sharing.denials.forget(owner));
+            });
         }
     }
 
@@ -159,6 +164,11 @@ impl Steward {
         self.next.insert(place, due);
         self.due.push(Reverse((due, place)));
     }
+}
+
+/// What gives back to a key what the store has spent then, and the key.
+fn undo(about: &About, cost: u64, at: Wall) -> (KeyHash, Ask) {
+    (about.owner, about.ask(Exchange::undo(cost, at)))
 }
 
 /// However much is due, others get their turn.

@@ -11,6 +11,7 @@
 mod batches;
 mod change;
 mod deadlines;
+mod denials;
 mod failure;
 mod fleet;
 mod healing;
