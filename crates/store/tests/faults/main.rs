@@ -31,6 +31,8 @@ mod moving;
 mod pings;
 #[path = "../support/process.rs"]
 mod process;
+#[path = "../support/relay.rs"]
+mod relay;
 mod sentinel;
 mod server;
 mod shards;

@@ -1,68 +1,12 @@
 //! A server that is too old: a real one, which says of itself that it is.
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::sync::atomic::Ordering;
 
 use tollgate_store::{Store as _, StoreError};
 
 use crate::process::{Kind, Redis, free_port};
+use crate::relay::Relay;
 use crate::view::View;
-
-/// What stands before the version in whatever a server says about itself.
-const VERSION: &[u8] = b"redis_version:";
-
-/// A way to a server on which its version begins with another digit, as long as it is meant to.
-struct Relay {
-    port: u16,
-    is_old: Arc<AtomicBool>,
-}
-
-impl Relay {
-    fn to(server: &Redis) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let is_old = Arc::new(AtomicBool::new(true));
-        let (is_still_old, target) = (Arc::clone(&is_old), server.port);
-        // Each ends with its connection, and all with this process.
-        thread::spawn(move || {
-            for client in listener.incoming() {
-                let Ok(client) = client else { return };
-                let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, target)) else { return };
-                let ends = (client.try_clone().unwrap(), server.try_clone().unwrap());
-                let is_old = Arc::clone(&is_still_old);
-                thread::spawn(move || pass_on(client, server, |_| {}));
-                thread::spawn(move || {
-                    let mut matched = 0;
-                    pass_on(ends.1, ends.0, |byte| {
-                        if matched == VERSION.len() && is_old.load(Ordering::Relaxed) {
-                            *byte = b'5';
-                        }
-                        matched = match VERSION.get(matched) {
-                            Some(next) if next == byte => matched + 1,
-                            _ => usize::from(*byte == VERSION[0]),
-                        };
-                    });
-                });
-            }
-        });
-        Self { port, is_old }
-    }
-}
-
-/// Passes on what comes until there is an end of it, each byte as it is made.
-fn pass_on(mut from: TcpStream, mut to: TcpStream, mut make: impl FnMut(&mut u8)) {
-    let mut bytes = [0; 4096];
-    while let Ok(count @ 1..) = from.read(&mut bytes) {
-        bytes[..count].iter_mut().for_each(&mut make);
-        if to.write_all(&bytes[..count]).is_err() {
-            return;
-        }
-    }
-    let _ = to.shutdown(std::net::Shutdown::Write);
-}
 
 async fn an_old_server_is_refused_by_its_version_until_there_is_another(kind: Kind) {
     let redis = Redis::start_as(kind, free_port(), &[]);
@@ -70,7 +14,7 @@ async fn an_old_server_is_refused_by_its_version_until_there_is_another(kind: Ki
     let says = info.lines().find_map(|line| line.strip_prefix("redis_version:")).unwrap();
     assert!(says.starts_with(['6', '7', '8', '9']), "{says}");
     let old = format!("Redis 5{}", says[1..].trim());
-    let relay = Relay::to(&redis);
+    let relay = Relay::to(redis.port);
     let view = View::of(&format!("redis://127.0.0.1:{}", relay.port));
     let budget = view.bucket("5/day");
     let too_old = StoreError::Version { found: old.clone(), least: "6.0" };
