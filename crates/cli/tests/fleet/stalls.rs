@@ -21,11 +21,6 @@ impl Stalls {
         self.0.iter().map(|(begin, end)| *end - *begin).max().unwrap_or_default()
     }
 
-    /// How long all of them took together that were at least this long.
-    pub(crate) fn sum_from(&self, least: Duration) -> Duration {
-        self.0.iter().map(|(begin, end)| *end - *begin).filter(|time| *time >= least).sum()
-    }
-
     /// How much of the time between two moments is in them.
     pub(crate) fn within(&self, begin: Instant, end: Instant) -> Duration {
         let part = |stall: &(Instant, Instant)| {
@@ -46,5 +41,4 @@ fn only_what_overlaps_counts() {
     let within = |from: u64, until: u64| stalls.within(at(from), at(until)).as_millis() as u64;
     assert_eq!([within(0, 100), within(20, 60), within(30, 50), within(60, 70)], [60, 20, 0, 10]);
     assert_eq!(stalls.longest(), Duration::from_millis(40));
-    assert_eq!(stalls.sum_from(Duration::from_millis(30)), Duration::from_millis(40));
 }
