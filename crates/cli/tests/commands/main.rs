@@ -19,6 +19,8 @@ mod lab;
 mod man;
 #[path = "../../../store/tests/support/process.rs"]
 mod process;
+#[path = "../../../store/tests/support/relay.rs"]
+mod relay;
 mod rules_check;
 mod rules_diff;
 mod rules_explain;

@@ -1,7 +1,5 @@
 //! A server that is too old: a real one, which says of itself that it is.
 
-use std::sync::atomic::Ordering;
-
 use tollgate_store::{Store as _, StoreError};
 
 use crate::process::{Kind, Redis, free_port};
@@ -15,7 +13,8 @@ async fn an_old_server_is_refused_by_its_version_until_there_is_another(kind: Ki
     assert!(says.starts_with(['6', '7', '8', '9']), "{says}");
     let old = format!("Redis 5{}", says[1..].trim());
     let relay = Relay::to(redis.port);
-    let view = View::of(&format!("redis://127.0.0.1:{}", relay.port));
+    relay.seems_old(true);
+    let view = View::of(&relay.url());
     let budget = view.bucket("5/day");
     let too_old = StoreError::Version { found: old.clone(), least: "6.0" };
     // Nobody takes it for one that may answer soon, or for a matter of one key.
@@ -33,7 +32,7 @@ async fn an_old_server_is_refused_by_its_version_until_there_is_another(kind: Ki
     let done = redis.cli(&["INFO", "commandstats"]);
     assert!(!done.contains("cmdstat_script") && !done.contains("cmdstat_eval"), "{done}");
     assert_eq!(redis.cli(&["DBSIZE"]), "0");
-    relay.is_old.store(false, Ordering::Relaxed);
+    relay.seems_old(false);
     assert_eq!(view.spend(&budget, "k").await, Ok(true));
     assert_eq!(view.left(&budget, "k").await, Ok(4), "what was refused has spent nothing");
 }
