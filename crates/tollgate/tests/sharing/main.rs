@@ -22,6 +22,8 @@ mod paused;
 #[path = "../../../store/tests/support/process.rs"]
 mod process;
 mod redis;
+#[path = "../../../store/tests/support/relay.rs"]
+mod relay;
 mod together;
 mod under_way;
 mod waiting;

@@ -9,7 +9,8 @@ use tollgate::{
     Clock as _, Engine, Health, Request, RuleSet, SharingConfig, SystemClock, Timer as _,
 };
 
-use crate::process::{Kind, Redis, start_cluster};
+use crate::process::{Kind, Redis, cli, free_port, start_cluster, until};
+use crate::relay::Relay;
 use crate::root;
 
 /// A node that is patient: the machine may be busy.
@@ -21,16 +22,18 @@ fn node(rules: &str, url: &str) -> Engine {
     Engine::builder(rules).store(store, config).unwrap().build().unwrap()
 }
 
-/// A node, and the Redis that it shares its limits through.
+/// A node, the Redis that it shares its limits through, and the way there, which nobody else takes.
 struct Shared {
     redis: Redis,
+    relay: Relay,
     engine: Engine,
 }
 
 impl Shared {
     fn new(rules: &str) -> Self {
-        let redis = Redis::start(&["--maxmemory-policy", "noeviction"]);
-        Self { engine: node(rules, &redis.url()), redis }
+        let redis = Redis::start(&REDIS);
+        let relay = Relay::to(redis.port);
+        Self { engine: node(rules, &relay.url()), relay, redis }
     }
 
     async fn passes(&self, request: &Request<'_>) -> bool {
@@ -45,11 +48,27 @@ impl Shared {
         passing
     }
 
-    /// How many questions Redis has refused.
-    fn refused(&self) -> u64 {
-        let stats = self.redis.cli(&["INFO", "stats"]);
-        let line = stats.lines().find_map(|line| line.strip_prefix("total_error_replies:"));
-        line.and_then(|count| count.trim().parse().ok()).expect("Redis counts them")
+    /// How many of so many pass that are decided by the policy of their rule.
+    async fn passing_by_policy(&self, request: &Request<'_>, times: u64) -> usize {
+        let degraded = || self.engine.sharing().expect("it has a store").degraded;
+        let (clock, mut last) = (SystemClock::new(), degraded());
+        let (begin, enough, mut passing) = (clock.now(), last + times, 0);
+        while last < enough {
+            let passes = self.passes(request).await;
+            // What is lent to the node already is nobody else's to decide.
+            if degraded() > last {
+                (last, passing) = (degraded(), passing + usize::from(passes));
+            }
+            assert!(clock.now().since(begin) < DEADLINE, "in vain");
+        }
+        passing
+    }
+
+    /// The node leaves Redis alone, and this is part of why.
+    fn assert_says(&self, part: &str) {
+        let health = self.engine.health().expect("it has a store").borrow().clone();
+        let is_said = matches!(&health, Health::Degraded { reason } if reason.contains(part));
+        assert!(is_said, "{part} is missing in {health:?}");
     }
 
     fn times_degraded(&self) -> u64 {
@@ -79,40 +98,117 @@ fn run(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
 }
 
-/// All of these say what time it is.
+/// What can be the matter with a Redis that is there, each of which it can tell.
+#[derive(Clone, Copy, Debug)]
+enum Trouble {
+    /// Not enough replicas follow it.
+    Lonely,
+    /// Its user may not do what has to be done.
+    Closed,
+    /// Its mark was written by somebody else.
+    Foreign,
+    /// It has no memory left.
+    Full,
+    /// It is a replica, of a primary that is not there.
+    Replica,
+    /// It reads its data set, and is not done before somebody says so.
+    Loading,
+    /// It is too old.
+    Old,
+}
+
+impl Trouble {
+    fn begin(self, Shared { redis, relay, .. }: &Shared) {
+        match self {
+            Self::Lonely => _ = redis.cli(&["CONFIG", "SET", "min-replicas-to-write", "1"]),
+            Self::Closed => _ = redis.cli(&["ACL", "SETUSER", "default", "-evalsha"]),
+            Self::Foreign => {
+                redis.cli(&["COPY", "tg:epoch", "kept"]);
+                redis.cli(&["SET", "tg:epoch", "foreign"]);
+            }
+            Self::Full => _ = redis.cli(&["CONFIG", "SET", "maxmemory", "1"]),
+            Self::Replica => {
+                redis.cli(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]);
+            }
+            Self::Loading => {
+                // Half a minute, unless somebody ends it.
+                redis.cli(&["DEBUG", "POPULATE", "3000", "fill", "500"]);
+                redis.cli(&["CONFIG", "SET", "key-load-delay", "10000"]);
+                redis.cli(&["CONFIG", "SET", "loading-process-events-interval-bytes", "1024"]);
+                let port = redis.port;
+                std::thread::spawn(move || cli(port, &["DEBUG", "RELOAD"]));
+                until("it loads", || is_loading(redis).then_some(()));
+            }
+            Self::Old => {
+                relay.seems_old(true);
+                // It is asked who it is when somebody connects.
+                redis.cli(&["CLIENT", "KILL", "TYPE", "normal"]);
+            }
+        }
+    }
+
+    fn end(self, Shared { redis, relay, .. }: &Shared) {
+        match self {
+            Self::Lonely => _ = redis.cli(&["CONFIG", "SET", "min-replicas-to-write", "0"]),
+            Self::Closed => _ = redis.cli(&["ACL", "SETUSER", "default", "+evalsha"]),
+            Self::Foreign => _ = redis.cli(&["RENAME", "kept", "tg:epoch"]),
+            Self::Full => _ = redis.cli(&["CONFIG", "SET", "maxmemory", "0"]),
+            Self::Replica => _ = redis.cli(&["REPLICAOF", "NO", "ONE"]),
+            Self::Loading => {
+                assert!(is_loading(redis), "it was meant to last");
+                redis.cli(&["CONFIG", "SET", "key-load-delay", "0"]);
+            }
+            Self::Old => relay.seems_old(false),
+        }
+    }
+
+    /// What is said of it.
+    const fn reason(self) -> &'static str {
+        match self {
+            Self::Lonely => "the store takes no writes: NOREPLICAS",
+            Self::Closed => "may not do this: NOPERM",
+            Self::Foreign => "tg:epoch is not ours",
+            Self::Full => "the store is out of memory: OOM",
+            Self::Replica => "name the address of the primary",
+            Self::Loading => "the store is loading its data set",
+            Self::Old => "Redis from 6.0 on or Valkey is needed",
+        }
+    }
+}
+
+fn is_loading(redis: &Redis) -> bool {
+    redis.cli(&["INFO", "persistence"]).lines().any(|line| line.trim() == "loading:1")
+}
+
+/// Nearly all of them say what time it is.
 #[test]
 fn a_redis_that_refuses_questions_is_left_alone_once_until_it_answers_them() {
-    let full = (["CONFIG", "SET", "maxmemory", "1"], ["CONFIG", "SET", "maxmemory", "0"]);
-    let lonely = ["min-replicas-to-write", "1", "0"];
-    let lonely = (["CONFIG", "SET", lonely[0], lonely[1]], ["CONFIG", "SET", lonely[0], lonely[2]]);
-    let closed =
-        (["ACL", "SETUSER", "default", "-evalsha"], ["ACL", "SETUSER", "default", "+evalsha"]);
-    let foreign = (["SET", "tg:epoch", "foreign", ""], ["RENAME", "kept", "tg:epoch", ""]);
     let troubles = [
-        ("limit: 4000/h", lonely),
-        ("limit: 4000/h", closed),
-        ("limit: 4000/h", foreign),
-        ("limit: 4000/h", full),
-        ("limit: 4000/h, algorithm: fixed_window", full),
-        ("limit: 4000/h, algorithm: sliding_log", full),
-        ("concurrent: 10", full),
+        (BUCKET, Trouble::Lonely),
+        (BUCKET, Trouble::Closed),
+        (BUCKET, Trouble::Foreign),
+        (BUCKET, Trouble::Full),
+        ("limit: 4000/h, algorithm: fixed_window", Trouble::Full),
+        ("limit: 4000/h, algorithm: sliding_log", Trouble::Full),
+        (SLOTS, Trouble::Full),
+        (BUCKET, Trouble::Replica),
+        (SLOTS, Trouble::Replica),
+        (BUCKET, Trouble::Loading),
+        (BUCKET, Trouble::Old),
     ];
     run(async {
-        for (limit, (breaks, mends)) in troubles {
-            let what = format!("{limit}, {breaks:?}");
+        for (limit, trouble) in troubles {
+            let what = format!("{limit}, {trouble:?}");
             let rules = format!("rules: [{{ name: a, key: [], {limit}, on_store_failure: deny }}]");
             let shared = Shared::new(&rules);
             assert!(shared.passes(&root()).await, "{what}");
-            let cli = |words: &[&str]| {
-                let words: Vec<_> = words.iter().copied().filter(|word| !word.is_empty()).collect();
-                shared.redis.cli(&words)
-            };
-            cli(&["COPY", "tg:epoch", "kept"]);
-            cli(&breaks);
-            ask_until(&shared.engine, &root(), 12, || shared.refused()).await;
+            trouble.begin(&shared);
+            ask_until(&shared.engine, &root(), 12, || shared.relay.brought()).await;
             assert!(shared.engine.sharing().unwrap().is_degraded, "{what}");
+            shared.assert_says(trouble.reason());
+            assert_eq!(shared.passing_by_policy(&root(), 20).await, 0, "{what}");
             assert_eq!(shared.times_degraded(), 1, "{what}");
-            cli(&mends);
+            trouble.end(&shared);
             is_well(&shared.engine).await;
             assert!(shared.passes(&root()).await, "{what}");
             assert_eq!(shared.times_degraded(), 1, "{what}");
@@ -229,33 +325,40 @@ fn a_value_that_is_not_ours_is_a_matter_of_its_key_alone() {
 }
 
 #[test]
-fn in_a_redis_without_memory_each_rule_does_as_it_says() {
-    run(async {
-        let shared = Shared::new(
-            "rules:
+fn while_a_redis_refuses_questions_each_rule_does_as_it_says() {
+    let rules = "rules:
   - { name: deny, match: { path: /deny }, key: [], limit: 40/day, on_store_failure: deny }
   - { name: allow, match: { path: /allow }, key: [], limit: 40/day, on_store_failure: allow }
   - { name: local, match: { path: /local }, key: [], limit: 40/day, on_store_failure: local }
-  - { name: own, match: { path: /own }, key: [], limit: 40/day, consistency: local }",
-        );
-        let of = |path| Request::new("GET", path);
-        // Also while the node has not found out yet.
-        shared.redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
-        assert_eq!(shared.passing(&of("/local"), 60).await, 20);
-        assert_eq!(shared.passing(&of("/deny"), 60).await, 0);
-        assert_eq!(shared.passing(&of("/allow"), 60).await, 60);
-        assert_eq!(shared.passing(&of("/own"), 60).await, 40);
-        let mut health = shared.engine.health().unwrap();
-        let is_named = matches!(&*health.borrow_and_update(), Health::Degraded { reason }
-            if reason.contains("out of memory"));
-        assert!(is_named);
-        shared.redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
-        is_well(&shared.engine).await;
-        assert!(shared.passes(&of("/deny")).await);
-        assert!(!shared.passes(&of("/allow")).await, "what passed was told");
-        assert_eq!(shared.passing(&of("/local"), 60).await, 20, "what passed was told");
+  - { name: own, match: { path: /own }, key: [], limit: 40/day, consistency: local }";
+    let of = |path| Request::new("GET", path);
+    run(async {
+        for trouble in [Trouble::Full, Trouble::Replica, Trouble::Loading, Trouble::Old] {
+            let (shared, what) = (Shared::new(rules), format!("{trouble:?}"));
+            // Also while the node has not found out yet.
+            trouble.begin(&shared);
+            assert_eq!(shared.passing(&of("/local"), 60).await, 20, "{what}");
+            assert_eq!(shared.passing(&of("/deny"), 60).await, 0, "{what}");
+            assert_eq!(shared.passing(&of("/allow"), 60).await, 60, "{what}");
+            assert_eq!(shared.passing(&of("/own"), 60).await, 40, "{what}");
+            shared.assert_says(trouble.reason());
+            trouble.end(&shared);
+            is_well(&shared.engine).await;
+            assert_eq!(shared.times_degraded(), 1, "{what}");
+            assert!(shared.passes(&of("/deny")).await, "{what}");
+            assert!(!shared.passes(&of("/allow")).await, "{what}: what passed was told");
+            let left = shared.passing(&of("/local"), 60).await;
+            assert_eq!(left, 20, "{what}: what passed was told");
+        }
     });
 }
+
+const BUCKET: &str = "limit: 4000/h";
+const SLOTS: &str = "concurrent: 10";
+
+/// It may be asked to load what it has.
+const REDIS: [&str; 6] =
+    ["--maxmemory-policy", "noeviction", "--enable-debug-command", "yes", "--rdbcompression", "no"];
 
 const PATIENCE: Duration = Duration::from_secs(1);
 const DEADLINE: Duration = Duration::from_secs(60);
