@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::load::Load;
 use crate::overload::{Overload, SECOND};
-use crate::redis::{Redis, until};
+use crate::redis::{Redis, Sentinel, until};
 use crate::{now, pass};
 
 /// Windows that do not end while a test runs: one is lent to nodes, and about the other every decision
@@ -79,34 +79,55 @@ fn nothing_passes_until_a_window_ends_of_which_redis_has_lost_everything() {
     }
 }
 
-#[test]
-fn a_window_goes_on_with_what_redis_has_on_its_disk() {
+/// Two windows go on where they were when something happens to their store after which the last three seconds
+/// may be missing.
+fn go_on(store: &str, happens: impl FnOnce(&Overload)) {
     let limits = [8_000, 2_000];
-    let mut redis = Redis::start(&["--appendonly", "yes"]);
-    let is_killed = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::new(AtomicBool::new(false));
     // Most of what is spent until then is spent at first: that is known for certain.
     let is_on = {
-        let is_killed = Arc::clone(&is_killed);
+        let is_over = Arc::clone(&is_over);
         move |node, time: Duration| {
             let is_little = node == 0 && time.subsec_millis() < 200;
-            is_little || time < SECOND || is_killed.load(Ordering::Relaxed)
+            is_little || time < SECOND || is_over.load(Ordering::Relaxed)
         }
     };
-    let overload = Overload::with(3, &redis.url(), &rules(limits[0], limits[1]), is_on);
+    let overload = Overload::with(3, store, &rules(limits[0], limits[1]), is_on);
     pass(SECOND * 9 / 2);
-    let killed = now();
-    is_killed.store(true, Ordering::Relaxed);
-    // Only its memory is empty then.
-    redis.restart_empty();
+    let end = now();
+    is_over.store(true, Ordering::Relaxed);
+    happens(&overload);
     for (load, limit) in [&overload.lent, &overload.strict].into_iter().zip(limits) {
-        until("more than half of it has passed", || (load.allowed() > limit / 2).then_some(()));
+        until("most of it has passed", || (load.allowed() >= limit * 9 / 10).then_some(()));
         until_nothing_passes(load);
     }
     for ((name, outcome), limit) in overload.end().into_iter().zip(limits) {
-        // The last three seconds may be missing on the disk.
-        let last = outcome.allowed_between(killed - 3 * SECOND, killed);
+        let last = outcome.allowed_between(end - 3 * SECOND, end);
         let (allowed, may) = (outcome.allowed, limit + last);
         assert!(last < limit / 10, "{name}: {last} of {limit} are too many to tell");
         assert!(allowed <= may, "{name}: {allowed} have passed, and {may} may");
     }
+}
+
+#[test]
+fn a_window_goes_on_with_what_redis_has_on_its_disk() {
+    let mut redis = Redis::start(&["--appendonly", "yes"]);
+    let url = redis.url();
+    // Only its memory is empty then.
+    go_on(&url, |_| redis.restart_empty());
+}
+
+#[test]
+fn a_window_goes_on_with_what_a_replica_knows_that_takes_over() {
+    let mut primary = Redis::start(&["--repl-diskless-sync-delay", "0"]);
+    let replica = Redis::start(&["--replicaof", "127.0.0.1", &primary.port.to_string()]);
+    let sentinel = Sentinel::of(&primary);
+    sentinel.wait_until_it_knows(&replica);
+    let url = format!("redis+sentinel://127.0.0.1:{}/main", sentinel.port);
+    go_on(&url, |overload| {
+        primary.kill();
+        overload.all_are_degraded();
+        until("its replica has taken over", || sentinel.names(&replica).then_some(()));
+        overload.all_are_well_again();
+    });
 }
