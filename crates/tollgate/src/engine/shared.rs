@@ -389,11 +389,11 @@ impl<C: Clock> Way<'_, '_, C> {
                 said.held.clear();
                 said.reserved.clear();
             }
-            let since = match self.asking {
-                Asking::Again { since } => since,
-                Asking::Wait | Asking::Now => sharing.now(),
+            let first = match self.asking {
+                Asking::Again { since } => Some(since),
+                Asking::Wait | Asking::Now => None,
             };
-            return Some(Wait::new(sharing, lacks, since));
+            return Some(Wait::new(sharing, lacks, first));
         }
         // Whoever is denied is told what is known here.
         for at in 0..self.all.len() {

@@ -37,6 +37,19 @@ impl Debts {
         }
     }
 
+    /// The store has spent so much for nobody. Whether that much is owed: then it is not any more.
+    pub(super) fn settle(&self, owner: KeyHash, cost: u64) -> bool {
+        let mut debts = self.lock();
+        let owed = debts.get_mut(&owner).and_then(|(_, debt)| {
+            *debt = debt.checked_sub(cost)?;
+            Some(*debt)
+        });
+        if owed == Some(0) {
+            debts.remove(&owner);
+        }
+        owed.is_some()
+    }
+
     /// Nothing is owed for a key any more.
     pub(super) fn forgive(&self, owner: KeyHash) {
         self.lock().remove(&owner);

@@ -9,10 +9,10 @@ use tollgate_core::lease::{Borrower, Exchange, Grant, Spend};
 use tollgate_local::{ByHash, Lent, Place};
 use tollgate_store::{Ask, StoreError};
 
+use crate::sharing::errand::Errand;
 use crate::sharing::loan::Awaited;
 use crate::sharing::spend::{Lack, Purpose, is_used_up};
 use crate::sharing::told::{KEPT, Said, Told};
-use crate::sharing::under_way::UnderWay;
 use crate::sharing::wait::Patience;
 use crate::sharing::{About, Call, Loan, Sharing};
 
@@ -51,8 +51,9 @@ impl Sharing {
             return lacks.into_iter().for_each(|lack| self.fail(lack, &self.too_late(patience)));
         }
         for lack in lacks {
-            if lack.purpose == Purpose::Decide && patience.is_over(now) {
-                // It was asked about before.
+            // What is lent is asked for even so: others come, and they find it here.
+            let is_worth_asking = patience.is_first && !lack.about.limit.is_strict;
+            if patience.is_over(now) && !is_worth_asking {
                 self.fail(lack, &self.too_late(patience));
                 continue;
             }
@@ -84,7 +85,7 @@ impl Sharing {
     /// Asks the store, and tells what it says.
     async fn ask(self: &Arc<Self>, questions: Vec<Question>, patience: Patience) {
         let sent = self.now();
-        let mut asked = UnderWay::new(self, questions, patience.since);
+        let mut asked = Errand::new(self, questions, patience.since);
         let answered = match patience.until {
             None => Ok((&mut asked).await),
             Some(_) => timeout(self.waits(patience), &mut asked).await,
@@ -139,7 +140,7 @@ impl Sharing {
     }
 
     /// How much longer somebody waits for an answer.
-    fn waits(&self, Patience { since, until }: Patience) -> Duration {
+    fn waits(&self, Patience { since, until, .. }: Patience) -> Duration {
         let left = self.time_left(since);
         until.map_or(left, |until| left.min(until.since(self.now())))
     }
@@ -320,7 +321,7 @@ impl Sharing {
     }
 
     /// The store has not answered in the time that there was.
-    fn too_late(&self, Patience { since, until }: Patience) -> Arc<StoreError> {
+    fn too_late(&self, Patience { since, until, .. }: Patience) -> Arc<StoreError> {
         let most = self.config.timeout;
         let after = until.map_or(most, |until| most.min(until.since(since)));
         StoreError::Timeout { after }.into()

@@ -37,6 +37,7 @@ mod back;
 mod before;
 mod breaker;
 mod debts;
+mod errand;
 mod exchange;
 mod fetch;
 mod glance;
@@ -53,7 +54,6 @@ mod steward;
 #[cfg(test)]
 mod tests;
 mod told;
-mod under_way;
 mod wait;
 
 pub(crate) use back::{Back, LaterBack};
@@ -83,12 +83,12 @@ use tollgate_store::{AnyStore, Budget, Carrying, Losses, Store};
 
 use breaker::Breaker;
 use debts::Debts;
+use errand::MOST_ALONE;
 use health::{Counts, add};
 use in_force::InForce;
 use lapses::Lapses;
 use steward::Steward;
 use told::ToldAnswers;
-use under_way::MOST_ALONE;
 
 /// How an engine shares its limits with others.
 ///

@@ -235,7 +235,7 @@ impl<'a> Reserving<'a> {
     /// What is kept for all of them, or what is to be waited for: then nothing is kept.
     pub(crate) fn done(self) -> Result<Reserve, Wait> {
         let (sharing, now) = (self.sharing, self.now);
-        let wait = |lacks| Err(Wait::new(sharing, lacks, self.since.unwrap_or(now)));
+        let wait = |lacks| Err(Wait::new(sharing, lacks, self.since));
         if !self.lacks.is_empty() {
             return wait(self.lacks);
         }

@@ -24,6 +24,8 @@ pub(super) struct Steward {
     due: BinaryHeap<Reverse<(Tick, Place)>>,
     next: BTreeMap<Place, Tick>,
     swept: Tick,
+    /// What is to be undone. While the store is left alone it waits, and what there is no room for stays spent.
+    undone: Vec<(KeyHash, Ask)>,
     /// Who tells the store what passed without it, one at a time.
     paying: Option<JoinHandle<()>>,
 }
@@ -37,7 +39,7 @@ const SWEEP: Duration = Duration::from_millis(100);
 impl Steward {
     pub(super) fn new(sharing: Weak<Sharing>, calls: Receiver<Call>) -> Self {
         let (due, next, swept) = (BinaryHeap::new(), BTreeMap::new(), Tick::ZERO);
-        Self { sharing, calls, due, next, swept, paying: None }
+        Self { sharing, calls, due, next, swept, undone: Vec::new(), paying: None }
     }
 
     pub(super) async fn run(mut self) {
@@ -65,15 +67,15 @@ impl Steward {
 
     fn tend(&mut self, sharing: &Arc<Sharing>, first: Option<Call>) {
         let now = sharing.now();
-        let (mut places, mut undone) = (BTreeSet::new(), Vec::new());
-        let mut call = first;
+        let mut places = BTreeSet::new();
+        let (mut call, mut heard) = (first, 0);
         while let Some(one) = call {
             match one {
                 Call::Look(place) => _ = places.insert(place),
-                Call::Undo { about, cost, at } => undone.push(undo(&about, cost, at)),
+                Call::Undo { about, cost, at } => self.undo(&about, cost, at),
             }
-            let is_enough = places.len() + undone.len() >= AT_ONCE;
-            call = if is_enough { None } else { self.calls.try_recv().ok() };
+            heard += 1;
+            call = if heard >= AT_ONCE { None } else { self.calls.try_recv().ok() };
         }
         while let Some(Reverse((due, place))) = self.due.peek().copied() {
             if due > now || places.len() >= AT_ONCE {
@@ -91,7 +93,7 @@ impl Steward {
             sharing.lapses.sweep(now);
             sharing.told.sweep(now, |_, told| {
                 if let Some(at) = told.said.spent_at() {
-                    undone.push(undo(&told.about, told.cost, at));
+                    self.undo(&told.about, told.cost, at);
                 }
             });
         }
@@ -102,8 +104,10 @@ impl Steward {
             let sharing = Arc::clone(sharing);
             self.paying = Some(tokio::spawn(async move { _ = pay(&sharing).await }));
         }
-        if !undone.is_empty() && !sharing.breaker.is_open() {
+        if !self.undone.is_empty() && !sharing.breaker.is_open() {
             let sharing = Arc::clone(sharing);
+            let some = self.undone.len().min(AT_ONCE);
+            let undone: Vec<_> = self.undone.drain(..some).collect();
             tokio::spawn(async move {
                 let (owners, asks): (Vec<KeyHash>, Vec<Ask>) = undone.into_iter().unzip();
                 // Whatever is lost of it stays spent.
@@ -111,6 +115,13 @@ impl Steward {
                 // What was denied before may pass now.
                 owners.into_iter().for_each(|owner| sharing.denials.forget(owner));
             });
+        }
+    }
+
+    /// What the store has spent then is given back to the key.
+    fn undo(&mut self, about: &About, cost: u64, at: Wall) {
+        if self.undone.len() < MOST_UNDONE {
+            self.undone.push((about.owner, about.ask(Exchange::undo(cost, at))));
         }
     }
 
@@ -166,10 +177,8 @@ impl Steward {
     }
 }
 
-/// What gives back to a key what the store has spent then, and the key.
-fn undo(about: &About, cost: u64, at: Wall) -> (KeyHash, Ask) {
-    (about.owner, about.ask(Exchange::undo(cost, at)))
-}
+/// So much waits to be undone while the store is left alone.
+const MOST_UNDONE: usize = 16_384;
 
 /// However much is due, others get their turn.
 const LEAST_WAIT: Duration = Duration::from_millis(1);

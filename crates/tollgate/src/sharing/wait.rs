@@ -31,8 +31,7 @@ use crate::sharing::spend::Lack;
 pub struct Wait {
     sharing: Arc<Sharing>,
     lacks: Vec<Lack>,
-    since: Tick,
-    until: Option<Tick>,
+    patience: Patience,
 }
 
 impl fmt::Debug for Wait {
@@ -42,8 +41,11 @@ impl fmt::Debug for Wait {
 }
 
 impl Wait {
-    pub(crate) fn new(sharing: &Arc<Sharing>, lacks: Vec<Lack>, since: Tick) -> Self {
-        Self { sharing: Arc::clone(sharing), lacks, since, until: None }
+    /// Of whoever was first waited for then, or is just now.
+    pub(crate) fn new(sharing: &Arc<Sharing>, lacks: Vec<Lack>, first: Option<Tick>) -> Self {
+        let since = first.unwrap_or_else(|| sharing.now());
+        let patience = Patience { since, until: None, is_first: first.is_none() };
+        Self { sharing: Arc::clone(sharing), lacks, patience }
     }
 
     /// When the request was first waited for. The timeout of the engine counts from there.
@@ -55,7 +57,7 @@ impl Wait {
     /// }
     /// ```
     pub const fn since(&self) -> Tick {
-        self.since
+        self.patience.since
     }
 
     /// The same for a request that came together with others, the first of which was waited for
@@ -79,8 +81,9 @@ impl Wait {
     ///     rulings
     /// }
     /// ```
-    pub fn with_since(self, since: Tick) -> Self {
-        Self { since: self.since.min(since), ..self }
+    pub fn with_since(mut self, since: Tick) -> Self {
+        self.patience.since = self.patience.since.min(since);
+        self
     }
 
     /// The same for a request whose caller has given up after that: it is waited for no longer than until
@@ -102,8 +105,9 @@ impl Wait {
     ///     }
     /// }
     /// ```
-    pub fn until(self, then: Tick) -> Self {
-        Self { until: Some(self.until.map_or(then, |until| until.min(then))), ..self }
+    pub fn until(mut self, then: Tick) -> Self {
+        self.patience.until = Some(self.patience.until.map_or(then, |until| until.min(then)));
+        self
     }
 
     /// Asks the store, and ends when it has answered, or after the timeout of the engine, or when nobody
@@ -116,8 +120,8 @@ impl Wait {
     /// }
     /// ```
     pub async fn fetch(self) {
-        let Self { sharing, lacks, since, until } = self;
-        sharing.fetch(lacks, Patience { since, until }).await;
+        let Self { sharing, lacks, patience } = self;
+        sharing.fetch(lacks, patience).await;
     }
 }
 
@@ -128,6 +132,8 @@ pub(super) struct Patience {
     pub(super) since: Tick,
     /// When his caller has given up, if that is known.
     pub(super) until: Option<Tick>,
+    /// Whether nothing was asked for him before.
+    pub(super) is_first: bool,
 }
 
 impl Patience {

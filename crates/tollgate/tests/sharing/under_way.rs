@@ -1,5 +1,9 @@
 //! Requests under way, and how they end.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use tollgate::{Outcome, Request, SharingConfig};
@@ -71,6 +75,28 @@ fn a_refund_reaches_the_store() {
 }
 
 #[test]
+fn a_refund_waits_for_a_store_that_is_gone() {
+    run(async {
+        let fleet = Fleet::new(
+            1,
+            "rules: [{ name: a, key: [], limit: 10/h, algorithm: fixed_window, on_store_failure: deny }]",
+        );
+        let request = Request::new("POST", "/v1/completions");
+        assert!(fleet.passes(0, &request.cost(8)).await);
+        fleet.shop.go();
+        fleet.passing(&request, 10).await;
+        assert!(fleet.nodes[0].sharing().unwrap().is_degraded);
+        fleet.nodes[0].refund(&request.cost(5));
+        fleet.pass(Duration::from_secs(1)).await;
+        fleet.shop.come_back();
+        for _ in 0..10 {
+            fleet.pass(Duration::from_millis(100)).await;
+        }
+        assert_eq!(fleet.left(0, "a", &request).await, 7);
+    });
+}
+
+#[test]
 fn what_has_passed_already_is_charged_in_the_store() {
     run(async {
         let rules = "rules:
@@ -124,5 +150,40 @@ fn permits_that_find_no_place_are_denied_and_rates_are_decided_by_the_store() {
             fleet.pass(Duration::from_millis(100)).await;
         }
         assert!(fleet.passes(0, &last).await, "the others went cold");
+    });
+}
+
+/// Whoever embeds an engine may have a runtime for each of its threads.
+#[test]
+fn who_waits_for_somebody_whose_runtime_ends_asks_for_himself() {
+    run(async {
+        let fleet = Fleet::new(1, "rules: [{ name: a, key: [], concurrent: 10 }]");
+        let Fleet { nodes, shop, .. } = fleet;
+        let engine = Arc::new(nodes);
+        shop.is_slow.store(true, Ordering::Relaxed);
+        let asked = || shop.asked.load(Ordering::Relaxed);
+
+        let (has_asked, told) = mpsc::channel();
+        let (end, ends) = mpsc::channel::<()>();
+        let theirs = Arc::clone(&engine);
+        let other = thread::spawn(move || {
+            run(async {
+                let wait = theirs[0].try_decide(&root()).expect_err("the store has to be asked");
+                tokio::spawn(wait.fetch());
+                settle().await;
+                has_asked.send(()).unwrap();
+                ends.recv().expect_err("nothing is sent");
+            });
+        });
+        told.recv().unwrap();
+        let patient = tokio::spawn(async move { engine[0].decide_waiting(&root()).await });
+        settle().await;
+        assert_eq!(asked(), 1, "it waits for the other one");
+        drop(end);
+        other.join().unwrap();
+        settle().await;
+        assert_eq!(asked(), 2, "of the first answer nobody hears");
+        shop.handed_over.notify_waiters();
+        assert!(patient.await.unwrap().is_allowed());
     });
 }

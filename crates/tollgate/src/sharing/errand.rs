@@ -5,28 +5,32 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tollgate_core::Tick;
 use tollgate_core::lease::Grant;
 use tollgate_store::{Ask, StoreError};
 
 use crate::sharing::Sharing;
 use crate::sharing::fetch::Question;
+use crate::sharing::spend::Lack;
 
 /// What the store says to questions, in their order.
 pub(super) type Answers = Vec<Result<Grant, StoreError>>;
 
 /// Questions that the store has not answered yet. Others wait for the answers as well, and what the store
 /// spends or lends must not be lost. So if this is dropped, because the time of whoever asked is over or he
-/// has gone, a task of its own hears the answers, unless [so many](MOST_ALONE) do already.
-pub(super) struct UnderWay {
+/// has gone, a task of its own hears the answers, unless [so many](MOST_ALONE) do already. It runs where he
+/// ran, because that is where the timers of the exchange are.
+pub(super) struct Errand {
     sharing: Arc<Sharing>,
     questions: Vec<Question>,
     /// `None` once they are answered.
     exchange: Option<Pin<Box<dyn Future<Output = Answers> + Send>>>,
 }
 
-impl UnderWay {
+impl Errand {
     /// Asks the store for somebody who has waited since then.
     pub(super) fn new(sharing: &Arc<Sharing>, questions: Vec<Question>, since: Tick) -> Self {
         let asks: Vec<Ask> = questions.iter().map(|question| question.ask.clone()).collect();
@@ -41,7 +45,7 @@ impl UnderWay {
     }
 }
 
-impl Future for UnderWay {
+impl Future for Errand {
     type Output = (Vec<Question>, Answers);
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -54,32 +58,56 @@ impl Future for UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for Errand {
     fn drop(&mut self) {
         let Some(exchange) = self.exchange.take() else { return };
         let (sharing, questions) = (Arc::clone(&self.sharing), mem::take(&mut self.questions));
-        let Ok(turn) = Arc::clone(&sharing.alone).try_acquire_owned() else { return };
-        self.sharing.runtime.spawn(async move {
-            let answers = exchange.await;
-            sharing.answered_to_nobody(questions, answers);
-            drop(turn);
-        });
+        let turn = Arc::clone(&sharing.alone).try_acquire_owned();
+        let mut unheard = Unheard { sharing, questions };
+        if let (Ok(turn), Ok(here)) = (turn, Handle::try_current()) {
+            here.spawn(async move {
+                let answers = exchange.await;
+                let questions = mem::take(&mut unheard.questions);
+                unheard.sharing.answered_to_nobody(questions, answers);
+                drop(turn);
+            });
+        }
+    }
+}
+
+/// Questions of whoever has gone. If nobody hears the answers after all, because there are too many of these
+/// or the runtime ends, borrowers do not wait for them any more.
+struct Unheard {
+    sharing: Arc<Sharing>,
+    questions: Vec<Question>,
+}
+
+impl Drop for Unheard {
+    fn drop(&mut self) {
+        let now = self.sharing.now();
+        for question in self.questions.drain(..) {
+            let never = StoreError::Timeout { after: Duration::ZERO };
+            let _ = self.sharing.learn(&question, Err(never), now);
+        }
     }
 }
 
 /// So many exchanges go on without whoever asked. Of those beyond nobody hears the answers: what the store
-/// spends for them stays spent, and borrowers ask again when their questions are late.
+/// spends for them stays spent, and borrowers ask again.
 pub(super) const MOST_ALONE: usize = 16_384;
 
 impl Sharing {
     /// Answers for which whoever asked does not wait. What was lent is for whoever comes next, and what the
-    /// store has spent is undone.
+    /// store has spent pays for what passed without it, or is undone.
     fn answered_to_nobody(&self, questions: Vec<Question>, answers: Answers) {
         let now = self.now();
         for (question, answer) in questions.into_iter().zip(answers) {
             let Ok(grant) = self.learn(&question, answer, now) else { continue };
-            if question.is_told {
-                let said = question.lack.said(&grant);
+            let Lack { about, cost, .. } = &question.lack;
+            let said = question.lack.said(&grant);
+            // What its rule has let pass meanwhile is paid with it.
+            let is_spent = question.is_told && said.spent_at().is_some();
+            if is_spent && !self.debts.settle(about.owner, *cost) {
                 self.undo(question.lack.about, question.lack.cost, &said);
             }
         }
