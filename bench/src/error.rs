@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use tollgate_core::LimitError;
+
 /// Why a run could not be finished, or must not be believed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BenchError {
@@ -81,4 +83,10 @@ pub(crate) enum BenchError {
     /// `--only` matched no row.
     #[error("no row contains {0:?}")]
     NoSuchRow(String),
+}
+
+impl From<LimitError> for BenchError {
+    fn from(error: LimitError) -> Self {
+        Self::Quota { subject: "tollgate", reason: error.to_string() }
+    }
 }

@@ -34,7 +34,7 @@ fn those_that_pass_need_few_questions_as_well() {
 #[test]
 fn hot_keys_ask_the_store_seldom_whether_they_pass_or_not() {
     for quota in ["10k/s", "1k/s"] {
-        let few = Hot { quota: quota.into(), sample: 1, seconds: 5, ..Hot::default() };
+        let few = Hot { sample: 1, seconds: 5, ..Hot::of(bucket(quota)) };
         let figures = hot(&few).unwrap();
         assert!(figures.requests > 490e3 && figures.exchanges < 10e3, "{quota}: {figures:?}");
         assert!(figures.busiest_lease <= 12.0, "{quota}: {figures:?}");
@@ -49,8 +49,7 @@ fn keys_that_are_neither_hot_nor_cold_ask_the_store_as_seldom() {
     for (quota, per_node) in [("100/s", 80), ("200/s", 100), ("300/s", 100), ("1k/s", 120)] {
         let (keys, nodes) = (8, 5);
         let per_second = per_node * keys * nodes;
-        let some =
-            Hot { keys, sample: keys, nodes, per_second, quota: quota.into(), ..Hot::default() };
+        let some = Hot { keys, sample: keys, nodes, per_second, ..Hot::of(bucket(quota)) };
         let figures = hot(&some).unwrap();
         assert!(figures.most_in_a_second <= 12, "{quota}, {per_node}/s: {figures:?}");
     }
@@ -70,15 +69,8 @@ fn keys_that_come_in_bursts_ask_the_store_as_seldom() {
         let (keys, nodes) = (4, 5);
         let per_second = per_node * keys * nodes;
         let bursts = Some(Duration::from_millis(millis));
-        let hot_keys = Hot {
-            keys,
-            sample: keys,
-            nodes,
-            per_second,
-            bursts,
-            quota: quota.into(),
-            ..Hot::default()
-        };
+        let hot_keys =
+            Hot { keys, sample: keys, nodes, per_second, bursts, ..Hot::of(bucket(quota)) };
         let figures = hot(&hot_keys).unwrap();
         let load = format!("{quota}, {per_node}/s, {millis} ms: {figures:?}");
         assert!(figures.busiest_lease <= 12.0, "{load}");
@@ -96,9 +88,9 @@ fn the_busiest_of_unlike_nodes_asks_as_seldom() {
         [("1k/s", 200, None), ("1k/s", 120, Some(300)), ("100/s", 40, None), ("10k/s", 3_000, None)]
     {
         let per_second = per_node * keys * (nodes - 1 + heavier);
-        let (quota, bursts) = (quota.to_owned(), millis.map(Duration::from_millis));
+        let (subject, bursts) = (bucket(quota), millis.map(Duration::from_millis));
         let unlike =
-            Hot { keys, sample: keys, nodes, per_second, bursts, heavier, quota, ..Hot::default() };
+            Hot { keys, sample: keys, nodes, per_second, bursts, heavier, ..Hot::of(subject) };
         let figures = hot(&unlike).unwrap();
         assert!(figures.busiest_lease <= 12.0, "{per_node}/s, {millis:?}: {figures:?}");
         let least = if millis.is_some() { 0.4 } else { 0.9 };
@@ -112,8 +104,8 @@ fn short_leases_need_no_more_questions() {
     for per_node in [150, 800, 3_000] {
         let (keys, nodes) = (2, 5);
         let per_second = per_node * keys * nodes;
-        let quota = "1k/s burst 500".to_owned();
-        let short = Hot { keys, sample: keys, nodes, per_second, quota, ..Hot::default() };
+        let subject = bucket("1k/s burst 500");
+        let short = Hot { keys, sample: keys, nodes, per_second, ..Hot::of(subject) };
         let figures = hot(&short).unwrap();
         assert!(figures.busiest_lease <= 12.0, "{per_node}/s: {figures:?}");
     }
@@ -124,10 +116,58 @@ fn short_leases_need_no_more_questions() {
 fn short_leases_are_renewed_before_they_are_used_up() {
     for quota in ["1k/s burst 210", "1k/s burst 300", "1k/s burst 500"] {
         let (keys, nodes, per_second) = (2, 5, 2 * 800);
-        let quota = quota.to_owned();
-        let figures =
-            hot(&Hot { keys, sample: keys, nodes, per_second, quota, ..Hot::default() }).unwrap();
+        let short = Hot { keys, sample: keys, nodes, per_second, ..Hot::of(bucket(quota)) };
+        let figures = hot(&short).unwrap();
         assert!(figures.local > 0.99, "{figures:?}");
+    }
+}
+
+/// Windows and leaky buckets are lent as token buckets are.
+#[test]
+fn whatever_else_is_lent_needs_no_more_questions() {
+    let (keys, nodes) = (2, 5);
+    let loads = [(10, 100, "s"), (100, 1_000, "s"), (100, 50, "s"), (100, 6_000, "min")];
+    let faster = [(1_000, 10_000, "s"), (1_000, 500, "s"), (1_000, 30_000, "min")];
+    for (per_node, count, period) in loads.into_iter().chain(faster) {
+        for subject in no_token_buckets(count, period) {
+            let per_second = per_node * keys * nodes;
+            let fleet = Hot { keys, sample: keys, nodes, per_second, ..Hot::of(subject.clone()) };
+            let figures = hot(&fleet).unwrap();
+            let load = format!("{subject}, {per_node}/s: {figures:?}");
+            assert!(figures.most_in_a_second <= 12, "{load}");
+            assert!(figures.requests > 0.9 * per_second as f64, "{load}");
+            let bursts = Some(Duration::from_millis(300));
+            let figures = hot(&Hot { bursts, ..fleet }).unwrap();
+            let load = format!("{subject}, {per_node}/s in bursts: {figures:?}");
+            assert!(figures.busiest_lease <= 12.0, "{load}");
+            assert!(figures.most_in_a_second <= 20, "{load}");
+        }
+    }
+}
+
+/// So many in that period, in each of the other ways.
+fn no_token_buckets(count: u64, period: &str) -> [Subject; 3] {
+    let quota = format!("{count}/{period}");
+    let police = Subject::police(&format!("{quota} burst {count}"));
+    [Subject::fixed(&quota), Subject::sliding(&quota), police].map(Result::unwrap)
+}
+
+/// Permits are asked for when one is missing, so a single second may have more.
+#[test]
+fn permits_need_no_more_questions_on_the_average() {
+    let (keys, nodes) = (2, 5);
+    // Each is out for 150 ms: there are twice as many as it takes, as many, half or a tenth of them.
+    for (per_node, permits) in
+        [(10, 15), (10, 3), (100, 150), (100, 75), (100, 37), (100, 7), (300, 112), (1_000, 1_500)]
+    {
+        let subject = Subject::permits(NonZeroU32::new(permits).unwrap());
+        let per_second = per_node * keys * nodes;
+        let fleet = Hot { keys, sample: keys, nodes, per_second, ..Hot::of(subject) };
+        let figures = hot(&fleet).unwrap();
+        let load = format!("{permits} permits, {per_node}/s: {figures:?}");
+        assert!(figures.busiest_lease <= 12.0, "{load}");
+        assert!(figures.most_in_a_second <= 30, "{load}");
+        assert!(figures.requests > 0.9 * per_second as f64, "{load}");
     }
 }
 
@@ -178,4 +218,8 @@ fn counters_that_are_compared_now_and_then_pass_more_than_may() {
     assert!(course.under_percent < 1.0, "what was too much is paid back");
     let alone = accuracy(&Accuracy::of(1, Load::Bursts), Sharing::CounterSync).unwrap();
     assert_eq!((alone.over_percent, alone.under_percent), (0.0, 0.0), "one node has nobody to ask");
+}
+
+fn bucket(quota: &str) -> Subject {
+    Subject::bucket(quota).unwrap()
 }

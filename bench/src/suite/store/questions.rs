@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use tollgate_core::lease::Terms;
+use tollgate_sim::Subject;
 use tollgate_sim::figures::{Hot, HotFigures, hot};
 
 use super::arrivals::Pace;
@@ -61,20 +62,8 @@ fn simulated(session: &mut Session) -> Result<(), BenchError> {
         session.progress.say(&name);
         let mut counts = Vec::new();
         for quota in limits(rate) {
-            let (nodes, seconds) = (NODES as u64, 4 * seconds(session));
-            let (keys, per_second) = (KEYS, KEYS * nodes * rate);
-            let some = Hot {
-                keys,
-                sample: keys,
-                nodes,
-                per_second,
-                quota,
-                seconds,
-                seed: 1,
-                ..Hot::default()
-            };
-            let figures = hot(&some)?;
-            counts.push((some.quota, Counts::from(figures)));
+            let subject = Subject::bucket(&quota)?;
+            counts.push((quota, Counts::of(session, rate, subject)?));
         }
         session.add(row(name, &counts));
     }
@@ -96,6 +85,7 @@ fn whatever_comes(session: &mut Session) -> Result<(), BenchError> {
     let both =
         |quota| RATES.into_iter().flat_map(move |rate| HEAVIER.map(|times| (quota, rate, times)));
     for (quota, rate, heavier) in LIMITS.into_iter().flat_map(both) {
+        let subject = Subject::bucket(quota)?;
         for millis in bursts().chain([None]) {
             let fleet = Hot {
                 keys: 1,
@@ -104,12 +94,11 @@ fn whatever_comes(session: &mut Session) -> Result<(), BenchError> {
                 per_second: (nodes - 1 + heavier) * rate,
                 bursts: millis.map(Duration::from_millis),
                 heavier,
-                quota: quota.to_owned(),
                 seconds,
-                seed: 1,
+                ..Hot::of(subject.clone())
             };
             let figures = hot(&fleet)?;
-            worst.meets(figures.busiest_lease, &fleet);
+            worst.meets(figures.busiest_lease, quota, &fleet);
             most = most.max(figures.most_in_a_second);
             first = first.max(figures.most_in_the_first);
             (above, all) = (above + figures.above_twelve, all + figures.seconds);
@@ -135,9 +124,9 @@ struct Worst {
 }
 
 impl Worst {
-    fn meets(&mut self, mean: f64, fleet: &Hot) {
+    fn meets(&mut self, mean: f64, quota: &str, fleet: &Hot) {
         if mean > self.mean {
-            let Hot { quota, per_second, nodes, bursts, heavier, .. } = fleet;
+            let Hot { per_second, nodes, bursts, heavier, .. } = fleet;
             let rate = per_second / (nodes - 1 + heavier);
             let when =
                 bursts.map_or_else(|| "all the time".to_owned(), |burst| format!("{burst:?} long"));
@@ -152,7 +141,7 @@ fn name(fleet: &str, rate: u64) -> String {
     format!("{fleet}: questions of one about a key, {}/s", count_of(rate as usize))
 }
 
-fn row(name: String, counts: &[(String, Counts)]) -> Row {
+pub(super) fn row(name: String, counts: &[(String, Counts)]) -> Row {
     let of = |(limit, counts): &(String, Counts)| {
         let Counts { first, most, mean } = counts;
         format!("{limit}: {first} in the first second, then up to {most}, {mean:.1} on average")
@@ -166,18 +155,28 @@ fn row(name: String, counts: &[(String, Counts)]) -> Row {
 }
 
 /// Questions of the busiest node in a second.
-struct Counts {
+pub(super) struct Counts {
     first: u64,
     /// In the busiest second but for the first.
     most: u64,
     /// In all of these.
-    mean: f64,
+    pub(super) mean: f64,
 }
 
 impl From<HotFigures> for Counts {
     fn from(figures: HotFigures) -> Self {
         let HotFigures { most_in_the_first, most_in_a_second, busiest_lease, .. } = figures;
         Self { first: most_in_the_first, most: most_in_a_second, mean: busiest_lease }
+    }
+}
+
+impl Counts {
+    /// In virtual time, at so many requests a second to each node.
+    pub(super) fn of(session: &Session, rate: u64, subject: Subject) -> Result<Self, BenchError> {
+        let (nodes, seconds) = (NODES as u64, 4 * seconds(session));
+        let (keys, per_second) = (KEYS, KEYS * nodes * rate);
+        let some = Hot { keys, sample: keys, nodes, per_second, seconds, ..Hot::of(subject) };
+        Ok(hot(&some)?.into())
     }
 }
 
@@ -232,7 +231,7 @@ fn most_since(before: &[u64], after: &[u64]) -> u64 {
 
 /// Twice what nodes are asked for, and a tenth of it. If that is so little in a second that it is not lent,
 /// it is as much in a minute.
-fn limits(rate: u64) -> [String; 2] {
+pub(super) fn limits(rate: u64) -> [String; 2] {
     let all = rate * NODES as u64;
     let tenth = if all < 10 * Terms::LEAST_TOKENS {
         format!("{}/min", 6 * all)

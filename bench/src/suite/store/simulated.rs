@@ -1,5 +1,6 @@
 //! What whole fleets do, in virtual time.
 
+use tollgate_sim::Subject;
 use tollgate_sim::figures::{
     Accuracy, Course, Crowd, Decisions, Hot, Load, Sharing, accuracy, crowd, hot,
 };
@@ -120,7 +121,8 @@ fn add_waited(session: &mut Session, name: String, part: f64, most: f64, note: O
 
 /// How often the store is asked about keys that are hot.
 fn exchanges(session: &mut Session) -> Result<(), BenchError> {
-    let fleet = if session.scale.is_quick() { Hot::brief() } else { Hot::default() };
+    let fleet = Hot::of(Subject::bucket(QUOTA)?);
+    let fleet = if session.scale.is_quick() { fleet.brief() } else { fleet };
     let asked = count_of(fleet.per_second as usize);
     let all = format!("simulated, {} nodes, {asked} decisions/s, exchanges", fleet.nodes);
     if !session.wants(&all) {
@@ -128,7 +130,7 @@ fn exchanges(session: &mut Session) -> Result<(), BenchError> {
     }
     session.progress.say(&all);
     let figures = hot(&fleet)?;
-    let note = format!("{} keys of {}", fleet.keys, fleet.quota);
+    let note = format!("{} hot keys of {QUOTA}", fleet.keys);
     let row = Row::alone(all, Unit::PerSecond, figures.exchanges);
     session.add(row.promising(Reach::AtMost(10_000.0, Unit::PerSecond)).noting(note));
     Ok(())
@@ -227,6 +229,9 @@ fn seeds(session: &Session, fleet: &Accuracy) -> u64 {
 fn fleets(session: &Session) -> &'static [(u64, u64)] {
     if session.scale.is_quick() { &[(5, 1)] } else { &[(1, 1), (5, 1), (50, 1), (50, 10)] }
 }
+
+/// Of hot keys, which are asked for half of it.
+const QUOTA: &str = "10k/s";
 
 const TITLE: &str = "How many more requests pass than may, in the course of time";
 const ABOUT: &str = "A limit of 1000/s, asked for 10,000 times a second. 0: what one limiter lets pass that \

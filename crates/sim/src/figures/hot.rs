@@ -8,7 +8,7 @@ use crate::schedule::Broken;
 use crate::subject::Subject;
 
 /// Hot keys, all as hot as each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Hot {
     /// How many there are.
     pub keys: u64,
@@ -22,8 +22,8 @@ pub struct Hot {
     pub bursts: Option<Duration>,
     /// The first node is asked so many times as often as each of the others.
     pub heavier: u64,
-    /// The limit of each key, a token bucket.
-    pub quota: String,
+    /// What is lent of each key. Requests for permits keep them for 150 ms on the average.
+    pub subject: Subject,
     /// For how long it is measured, after a while to settle.
     pub seconds: u64,
     /// Where chance begins.
@@ -53,42 +53,46 @@ pub struct HotFigures {
     pub above_twelve: u64,
 }
 
-impl Default for Hot {
-    /// A hundred keys of which half of what may pass is asked for, five nodes, half a million
-    /// requests a second.
-    fn default() -> Self {
-        let quota = "10k/s".into();
+impl Hot {
+    /// A hundred keys with this limit, five nodes, half a million requests a second.
+    ///
+    /// ```
+    /// use tollgate_sim::{Subject, figures::Hot};
+    /// assert_eq!(Hot::of(Subject::bucket("10k/s")?).per_second, 500_000, "half of what may pass");
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub const fn of(subject: Subject) -> Self {
         let (nodes, per_second, bursts) = (5, 500_000, None);
         let (keys, sample, heavier) = (100, 5, 1);
-        Self { keys, sample, nodes, per_second, bursts, heavier, quota, seconds: 20, seed: 1 }
+        Self { keys, sample, nodes, per_second, bursts, heavier, subject, seconds: 20, seed: 1 }
     }
-}
 
-impl Hot {
     /// The same in so short a time that it takes none, for a look.
     ///
     /// ```
-    /// assert!(tollgate_sim::figures::hot(&tollgate_sim::figures::Hot::brief()).is_ok());
+    /// use tollgate_sim::{Subject, figures::{Hot, hot}};
+    /// assert!(hot(&Hot::of(Subject::bucket("10k/s")?).brief()).is_ok());
+    /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
-    pub fn brief() -> Self {
-        Self { sample: 1, seconds: 2, ..Self::default() }
+    #[must_use]
+    pub fn brief(self) -> Self {
+        Self { sample: 1, seconds: 2, ..self }
     }
 }
 
 /// Measures how often nodes ask the store about hot keys.
 ///
 /// ```
-/// use tollgate_sim::figures::{Hot, hot};
-/// let figures = hot(&Hot::brief())?;
+/// use tollgate_sim::{Subject, figures::{Hot, hot}};
+/// let figures = hot(&Hot::of(Subject::bucket("10k/s")?).brief())?;
 /// assert!(figures.exchanges < 10_000.0, "{figures:?}");
-/// # Ok::<(), tollgate_sim::Broken>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
 ///
-/// If the quota is none, or more passes than may.
+/// If nobody lends that, or more passes than may.
 pub fn hot(hot: &Hot) -> Result<HotFigures, Broken> {
-    let subject = Subject::bucket(&hot.quota).map_err(|error| Broken(error.to_string()))?;
     let (sample, nodes) = (hot.sample.clamp(1, hot.keys.max(1)), hot.nodes.max(1));
     let heavier = hot.heavier.max(1);
     // The first node counts for as many.
@@ -96,7 +100,7 @@ pub fn hot(hot: &Hot) -> Result<HotFigures, Broken> {
     let (mut requests, mut waited, mut exchanges) = (0, 0, 0);
     let mut figures = HotFigures::default();
     for number in 0..sample {
-        let calm = Plan::calm(hot.seed.wrapping_add(number), subject.clone(), nodes, gap);
+        let calm = Plan::calm(hot.seed.wrapping_add(number), hot.subject.clone(), nodes, gap);
         let turns = hot.bursts.map(|burst| burst.as_nanos() as u64);
         let plan =
             Plan { pace: Pace::About(gap), turns, heavier, together: true, drift: 10, ..calm };
