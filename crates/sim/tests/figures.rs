@@ -6,7 +6,9 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use tollgate_sim::figures::{Accuracy, Crowd, Hot, Limits, Load, Sharing, accuracy, crowd, hot};
+use tollgate_sim::figures::{
+    Accuracy, Course, Crowd, Hot, Limits, Load, Sharing, accuracy, crowd, hot,
+};
 use tollgate_sim::{Fleet, Pace, Plan, SECOND, Subject};
 
 #[test]
@@ -184,30 +186,34 @@ fn permits_move_to_nodes_that_need_them() {
     assert!(passed > 30_000, "{passed}");
 }
 
+/// Of fifty nodes some have just been lent something that they have not been asked for yet: in ten seconds it is
+/// partly chance how much that is.
 #[test]
 fn lending_passes_never_more_and_hardly_less_than_may() {
-    // Of fifty nodes some have just been lent something that they have not been asked for yet: a part of
-    // all that is the smaller the longer it takes.
-    for (nodes, seconds) in [(1, 10), (5, 10), (50, 40)] {
-        let fleet = Accuracy { seconds, ..Accuracy::of(nodes, Load::Steady) };
-        let course = accuracy(&fleet, Sharing::Lending).unwrap();
-        assert_eq!(course.over_percent, 0.0, "{nodes} nodes");
-        assert_eq!(course.points.len() as u64, 10 * seconds, "{nodes} nodes");
-        assert!(course.under_percent <= 0.1, "{nodes} nodes: {}", course.under_percent);
-        let turns = accuracy(&Accuracy::of(nodes.max(2), Load::Turns), Sharing::Lending).unwrap();
-        assert!(turns.under_percent <= 0.3, "{nodes} nodes: {}", turns.under_percent);
+    for nodes in [1, 5, 10, 50] {
+        let under = |seed| lent(nodes, Load::Steady, seed).under_percent;
+        let mean = (1..=SEEDS).map(under).sum::<f64>() / SEEDS as f64;
+        assert!(mean <= 0.1, "{nodes} nodes: {mean}");
+        let turns = lent(nodes.max(2), Load::Turns, 1).under_percent;
+        assert!(turns <= 0.3, "{nodes} nodes: {turns}");
     }
 }
 
 #[test]
 fn bursts_find_what_has_come_in_since_the_last() {
-    for (nodes, seed) in [(1, 1), (1, 2), (1, 3), (1, 4), (5, 1), (5, 2)] {
-        let fleet = Accuracy { seed, ..Accuracy::of(nodes, Load::Bursts) };
-        let bursts = accuracy(&fleet, Sharing::Lending).unwrap();
-        assert_eq!(bursts.over_percent, 0.0, "{nodes} nodes, seed {seed}");
-        let under = bursts.under_percent;
+    for (nodes, seed) in [(1, 1), (1, 2), (1, 3), (1, 4), (5, 1), (5, 2), (10, 1), (10, 2)] {
+        let under = lent(nodes, Load::Bursts, seed).under_percent;
         assert!(under <= 0.3, "{nodes} nodes, seed {seed}: {under}");
     }
+}
+
+/// What passes of what is lent, which is never more than may.
+fn lent(nodes: u64, load: Load, seed: u64) -> Course {
+    let fleet = Accuracy { seed, ..Accuracy::of(nodes, load) };
+    let course = accuracy(&fleet, Sharing::Lending).unwrap();
+    assert_eq!(course.over_percent, 0.0, "{nodes} nodes, {load:?}, seed {seed}");
+    assert_eq!(course.points.len() as u64, 10 * fleet.seconds, "{nodes} nodes, {load:?}");
+    course
 }
 
 #[test]
@@ -223,3 +229,6 @@ fn counters_that_are_compared_now_and_then_pass_more_than_may() {
 fn bucket(quota: &str) -> Subject {
     Subject::bucket(quota).unwrap()
 }
+
+/// So many runs together leave little to chance.
+const SEEDS: u64 = 12;
