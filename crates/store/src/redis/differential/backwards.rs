@@ -149,7 +149,7 @@ proptest! {
     }
 
     #[test]
-    fn logs_agree((limit, deeds) in histories(Just(Limit::sliding_log("20/s").unwrap()))) {
+    fn logs_agree((limit, deeds) in histories(super::logs())) {
         compare(&limit, &deeds);
     }
 }

@@ -84,6 +84,7 @@ fn windows() -> impl Strategy<Value = Limit> {
         Just(Limit::fixed_window("50/700ms").unwrap().jittered().unwrap()),
         Just(Limit::fixed_window("1G/7s").unwrap().jittered().unwrap()),
         Just(Limit::calendar("60/day", "America/St_Johns").unwrap()),
+        Just(Limit::calendar("60/month", "America/St_Johns").unwrap()),
         Just(Limit::sliding_window("100/s").unwrap()),
         Just(Limit::sliding_window("77/333ms").unwrap()),
         Just(Limit::sliding_window("123457/min").unwrap()),
@@ -98,8 +99,18 @@ fn long_windows() -> impl Strategy<Value = Limit> {
         Just(Limit::fixed_window("100/2min").unwrap()),
         Just(Limit::fixed_window("50/5min").unwrap().jittered().unwrap()),
         Just(Limit::calendar("60/day", "America/St_Johns").unwrap()),
+        Just(Limit::calendar("60/month", "America/St_Johns").unwrap()),
         Just(Limit::sliding_window("100/2min").unwrap()),
         Just(Limit::sliding_window("12345/h").unwrap()),
+    ]
+}
+
+/// Short and long ones, and one that is seldom full.
+fn logs() -> impl Strategy<Value = Limit> {
+    prop_oneof![
+        Just(Limit::sliding_log("20/s").unwrap()),
+        Just(Limit::sliding_log("7/333ms").unwrap()),
+        Just(Limit::sliding_log("500/2min").unwrap()),
     ]
 }
 
@@ -126,8 +137,8 @@ proptest! {
     }
 
     #[test]
-    fn logs_agree(deeds in deeds(6, 400_000, 1), lost in lost()) {
-        compare(budget(&Limit::sliding_log("20/s").unwrap()), 1, &deeds, lost);
+    fn logs_agree((limit, deeds) in history(logs(), 1), lost in lost()) {
+        compare(budget(&limit), 1, &deeds, lost);
     }
 }
 
@@ -164,9 +175,9 @@ proptest! {
 
     #[test]
     fn many_logs_agree_whatever_becomes_of_the_memory(
-        deeds in deeds(6, 400_000, KEYS), lost in lost(),
+        (limit, deeds) in history(logs(), KEYS), lost in lost(),
     ) {
-        compare(budget(&Limit::sliding_log("20/s").unwrap()), KEYS, &deeds, lost);
+        compare(budget(&limit), KEYS, &deeds, lost);
     }
 }
 
@@ -203,8 +214,8 @@ mod in_valkey {
         }
 
         #[test]
-        fn logs_agree(deeds in deeds(6, 400_000, KEYS), lost in lost()) {
-            compare(budget(&Limit::sliding_log("20/s").unwrap()), &deeds, lost);
+        fn logs_agree((limit, deeds) in history(logs(), KEYS), lost in lost()) {
+            compare(budget(&limit), &deeds, lost);
         }
     }
 
@@ -226,6 +237,7 @@ fn keys_in_use_live_on() {
         Limit::token_bucket("50/day").unwrap(),
         Limit::fixed_window("100/s").unwrap(),
         Limit::calendar("60/day", "America/St_Johns").unwrap(),
+        Limit::calendar("60/month", "America/St_Johns").unwrap(),
         Limit::sliding_window("100/s").unwrap(),
         Limit::sliding_window("50/day").unwrap(),
         Limit::sliding_log("20/s").unwrap(),
