@@ -38,6 +38,8 @@ fn draw(session: &mut Session, real: Vec<Panel>) -> Result<(), BenchError> {
         (1, Load::Bursts, "1 node, simulated, bursts"),
         (5, Load::Steady, "5 nodes, simulated, steady load"),
         (5, Load::Bursts, "5 nodes, simulated, bursts"),
+        (10, Load::Steady, "10 nodes, simulated, steady load"),
+        (10, Load::Bursts, "10 nodes, simulated, bursts"),
         (50, Load::Steady, "50 nodes, simulated, steady load"),
         (50, Load::Bursts, "50 nodes, simulated, bursts"),
     ] {
@@ -227,7 +229,7 @@ fn seeds(session: &Session, fleet: &Accuracy) -> u64 {
 
 /// How many nodes, and how many thousands they may let pass in a second.
 fn fleets(session: &Session) -> &'static [(u64, u64)] {
-    if session.scale.is_quick() { &[(5, 1)] } else { &[(1, 1), (5, 1), (50, 1), (50, 10)] }
+    if session.scale.is_quick() { &[(5, 1)] } else { &[(1, 1), (5, 1), (10, 1), (50, 1), (50, 10)] }
 }
 
 /// Of hot keys, which are asked for half of it.
