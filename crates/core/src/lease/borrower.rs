@@ -6,7 +6,7 @@ use super::coming::Coming;
 use super::demand::Demand;
 use super::exchange::{LeaseId, Node};
 use super::pace::Pace;
-use super::renewal::Pending;
+use super::renewal::{Pending, UNPAID_FOR_MORE};
 use super::spend::{Receipt, Spend};
 use super::terms::Terms;
 use crate::decision::{Decision, Retry};
@@ -153,9 +153,8 @@ impl Borrower {
         }
         self.demand.missed(cost);
         let waits = self.pending.is_some() || now < self.asks_from();
-        let is_short = self.short_of.is_some_and(|least| cost >= least);
         match self.seen {
-            Some(seen) if is_short && waits => {
+            Some(seen) if waits && self.is_short(cost, now) => {
                 let retry =
                     Retry::After(self.more_at(cost).since(now).max(self.terms.round_trip()));
                 let (limit, reset) = (seen.limit(), seen.reset_after());
@@ -163,6 +162,13 @@ impl Borrower {
             }
             _ => Spend::Ask,
         }
+    }
+
+    /// Whether the store had too little for a request of that cost when it last answered. It may have enough for
+    /// those that cost less than the one it was short of: they ask, until enough has been asked.
+    fn is_short(&self, cost: u64, now: Tick) -> bool {
+        let has_asked_enough = now < self.pace.leaves(UNPAID_FOR_MORE);
+        self.short_of.is_some_and(|least| cost >= least || has_asked_enough)
     }
 
     /// A request that held permits has ended, and they are free for others.

@@ -416,7 +416,7 @@ const SHORT_PAUSE: Duration = Duration::from_millis(25);
 const UNPAID_TO_GIVE_BACK: u32 = 3;
 const UNPAID_TO_GIVE_BACK_SOON: u32 = 6;
 const UNPAID_TO_ASK_APART: u32 = 4;
-const UNPAID_FOR_MORE: u32 = 8;
+pub(super) const UNPAID_FOR_MORE: u32 = 8;
 
 /// Nothing is sent only to give back sooner than this after the last exchange: where several requests come in
 /// the time of a pause, one that is late would have a node give back, ask for itself, and borrow anew.

@@ -12,6 +12,7 @@
 mod ahead;
 mod apart;
 mod carried;
+mod costs;
 mod long;
 mod memory;
 mod promises;
