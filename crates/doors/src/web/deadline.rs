@@ -31,7 +31,8 @@ impl Deadline {
     /// Until when a store is waited for. The rest is for the way here and back: an answer that comes when
     /// the caller has given up is none.
     fn of_store(self) -> Tick {
-        self.since.after(self.time / 4 * 3)
+        let kept = (self.time / 4).max(LEAST_KEPT);
+        self.since.after(self.time.saturating_sub(kept))
     }
 
     /// What is left of it, as the header has it. No store is waited for as long as the most that is said.
@@ -68,6 +69,9 @@ pub(super) fn timeout(value: &[u8]) -> Option<Duration> {
         _ => return None,
     })
 }
+
+/// So much of the time is not for the store, however short it is: timers may be a millisecond late.
+const LEAST_KEPT: Duration = Duration::from_millis(2);
 
 /// So many digits there are at most, and the number that they can say.
 const DIGITS: usize = 8;
@@ -109,6 +113,10 @@ mod tests {
         assert_eq!(deadline.of_store(), came.after(Duration::from_millis(15)));
         let longest = Deadline::new(came, Duration::MAX);
         assert_eq!(longest.of_store(), Tick::MAX);
+        for (time, of_store) in [(8, 6), (5, 3), (2, 0), (1, 0)] {
+            let [time, of_store] = [time, of_store].map(Duration::from_millis);
+            assert_eq!(Deadline::new(came, time).of_store(), came.after(of_store), "{time:?}");
+        }
     }
 
     #[test]
