@@ -26,7 +26,10 @@ mod overload;
 mod recovery;
 #[path = "../../../store/tests/support/process.rs"]
 mod redis;
+#[path = "../../../store/tests/support/relay.rs"]
+mod relay;
 mod slots;
+mod slow;
 mod stalls;
 mod steady;
 mod strict;

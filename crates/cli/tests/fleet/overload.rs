@@ -19,7 +19,7 @@ const TIMEOUT: Duration = Duration::from_millis(80);
 pub(crate) struct Overload {
     pub(crate) fleet: Fleet,
     /// For how long its nodes wait for their store.
-    timeout: Duration,
+    pub(crate) timeout: Duration,
     pub(crate) lent: Load,
     pub(crate) strict: Load,
     /// Requests that need no store. Whoever keeps them waiting is not the store.
@@ -186,9 +186,9 @@ impl Late<'_> {
 /// How often a node took longer than this to answer what it had read: the last bound of what it counts that is
 /// not above it, or the first one.
 fn answered_later_than(node: &Server, most: Duration) -> u64 {
-    let bounds = [(1_000, "1.0"), (500, "0.5"), (100, "0.1")];
+    let bounds = [(1_000, "1.0"), (500, "0.5"), (100, "0.1"), (50, "0.05")];
     let bound = bounds.iter().find(|(millis, _)| Duration::from_millis(*millis) <= most);
-    let (_, bound) = bound.unwrap_or(&bounds[2]);
+    let (_, bound) = bound.unwrap_or(&bounds[3]);
     let text = node.metrics();
     let sample = |name: &str| -> u64 {
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -201,8 +201,8 @@ fn answered_later_than(node: &Server, most: Duration) -> u64 {
 /// How often a node has said that the store fails, and that it is well again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
-    fails: usize,
-    well: usize,
+    pub(crate) fails: usize,
+    pub(crate) well: usize,
 }
 
 impl Said {

@@ -28,9 +28,9 @@ const TIMEOUT: Duration = Duration::from_millis(300);
 const FEW: f64 = BURST / 3.0;
 
 /// A fleet in overload that can be kept silent.
-struct Busy {
-    overload: Overload,
-    is_on: Arc<AtomicBool>,
+pub(crate) struct Busy {
+    pub(crate) overload: Overload,
+    pub(crate) is_on: Arc<AtomicBool>,
 }
 
 /// A time without a store: from when no answer of it could come on, until it could again.
@@ -42,11 +42,13 @@ struct Outage {
 }
 
 /// What came after it: since when each node was seen to be well, and until when it was looked at.
-struct Recovery {
+pub(crate) struct Recovery {
     since: Vec<Instant>,
     end: Instant,
     /// How many decisions there were meanwhile without the store: some, if the machine kept it from answering.
     alone: f64,
+    /// For how long nodes wait for it.
+    timeout: Duration,
 }
 
 impl Busy {
@@ -58,17 +60,26 @@ impl Busy {
   - {{ name: strict, match: {{ path: /strict }}, key: [user], limit: 100/s burst 300,
       consistency: strict, on_store_failure: {policy} }}"
         );
+        Self::waiting(TIMEOUT, NODES, &redis.url(), &rules)
+    }
+
+    /// So many nodes that wait for their store for so long.
+    pub(crate) fn waiting(timeout: Duration, nodes: usize, store: &str, rules: &str) -> Self {
         let is_on = Arc::new(AtomicBool::new(true));
         let turn = Arc::clone(&is_on);
         let turn = move |_, _| turn.load(Ordering::Relaxed);
-        let overload = Overload::waiting(TIMEOUT, NODES, &redis.url(), &rules, turn);
+        let overload = Overload::waiting(timeout, nodes, store, rules, turn);
         pass(SECOND);
         Self { overload, is_on }
     }
 
+    fn nodes(&self) -> usize {
+        self.overload.fleet.nodes.len()
+    }
+
     /// How many decisions all nodes have made so.
-    fn decided(&self, how: &str) -> f64 {
-        (0..NODES).map(|node| self.decided_by(node, how)).sum()
+    pub(crate) fn decided(&self, how: &str) -> f64 {
+        (0..self.nodes()).map(|node| self.decided_by(node, how)).sum()
     }
 
     fn decided_by(&self, node: usize, how: &str) -> f64 {
@@ -89,8 +100,8 @@ impl Busy {
     }
 
     /// Waits until all nodes ask again, and then until something passes and `time` is over.
-    fn recovery(&self, time: impl FnOnce() -> Duration) -> Recovery {
-        let mut seen = vec![None; NODES];
+    pub(crate) fn recovery(&self, time: impl FnOnce() -> Duration) -> Recovery {
+        let mut seen = vec![None; self.nodes()];
         until("the store is well again", || {
             for (node, seen) in seen.iter_mut().enumerate() {
                 if seen.is_none() && !Said::by(&self.overload.fleet.nodes[node]).is_degraded() {
@@ -108,7 +119,7 @@ impl Busy {
         pass(time());
         let end = now();
         let alone = self.decided("degraded") - alone.iter().sum::<f64>();
-        Recovery { since, end, alone }
+        Recovery { since, end, alone, timeout: self.overload.timeout }
     }
 }
 
@@ -167,13 +178,13 @@ fn comes_back(policy: &str, may_alone: impl Fn(Duration) -> f64) {
 
 /// No more passed at any time than came in, but for what nodes have decided alone because the machine kept
 /// them from asking.
-fn assert_no_burst(
+pub(crate) fn assert_no_burst(
     what: &str,
     outcome: &Outcome,
     recovery: &Recovery,
     may: impl Fn(Instant) -> f64,
 ) {
-    let Recovery { since, end, alone } = recovery;
+    let Recovery { since, end, alone, timeout } = recovery;
     let (excess, stall) = (outcome.excess_since(since, *end, may), outcome.stalls.longest());
     // A token comes in at one moment for the store, and at another for us.
     assert!(
@@ -181,7 +192,7 @@ fn assert_no_burst(
         "{what}: {excess:.1} more passed than may, {alone} of them alone"
     );
     assert!(
-        *alone <= FEW || stall > TIMEOUT / 2,
+        *alone <= FEW || stall > *timeout / 2,
         "{what}: {alone} were decided alone, on a machine that stood still for {stall:?}"
     );
 }
