@@ -61,7 +61,9 @@ impl Steward {
     fn wait(&self) -> Option<Sleep> {
         let sharing = self.sharing.upgrade()?;
         let due = self.due.peek().map(|Reverse((due, _))| due.since(sharing.now()));
-        let wait = due.map_or(SWEEP, |due| due.min(SWEEP)).max(LEAST_WAIT);
+        let undoes = !self.undone.is_empty() && !sharing.breaker.is_open();
+        let most = if undoes { LEAST_WAIT } else { SWEEP };
+        let wait = due.map_or(most, |due| due.min(most)).max(LEAST_WAIT);
         Some(sharing.clock.sleep(wait))
     }
 
