@@ -7,6 +7,7 @@ use tokio::time::timeout;
 use tollgate_core::Tick;
 use tollgate_core::lease::{Borrower, Exchange, Grant, Spend};
 use tollgate_local::{ByHash, Lent, Place};
+use tollgate_rules::OnStoreFailure;
 use tollgate_store::{Ask, StoreError};
 
 use crate::sharing::errand::Errand;
@@ -43,33 +44,55 @@ impl Plan {
     }
 }
 
+/// Questions, and those who wait for the answers to others.
+type Plans = (Vec<Question>, Vec<(Lack, Awaited)>);
+
 impl Sharing {
-    pub(super) async fn fetch(self: &Arc<Self>, lacks: Vec<Lack>, patience: Patience) {
-        let (mut questions, mut others) = (Vec::with_capacity(lacks.len()), Vec::new());
-        let now = self.now();
+    pub(super) async fn fetch(self: &Arc<Self>, mut lacks: Vec<Lack>, patience: Patience) {
         if self.time_left(patience.since).is_zero() {
             return lacks.into_iter().for_each(|lack| self.fail(lack, &self.too_late(patience)));
         }
-        for lack in lacks {
-            // What is lent is asked for even so: others come, and they find it here.
-            let is_worth_asking = patience.is_first && !lack.about.limit.is_strict;
-            if patience.is_over(now) && !is_worth_asking {
-                self.fail(lack, &self.too_late(patience));
-                continue;
+        let now = self.now();
+        if patience.is_over(now) {
+            lacks.retain(|lack| {
+                let is_of_use = patience.is_first && self.is_of_use_to_others(lack, now);
+                if !is_of_use {
+                    self.fail(lack.clone(), &self.too_late(patience));
+                }
+                is_of_use
+            });
+        }
+        let (mut questions, mut others) = self.plans(lacks, now);
+        if questions.is_empty() && others.is_empty() {
+            // Others were faster, or there is nothing to be had: they have their turn first.
+            tokio::task::yield_now().await;
+        }
+        while !questions.is_empty() || !others.is_empty() {
+            if !questions.is_empty() {
+                self.ask(questions, patience).await;
             }
+            let again = self.after_others(others, patience).await;
+            (questions, others) = self.plans(again, self.now());
+        }
+    }
+
+    fn plans(&self, lacks: Vec<Lack>, now: Tick) -> Plans {
+        let (mut questions, mut others) = (Vec::with_capacity(lacks.len()), Vec::new());
+        for lack in lacks {
             match self.plan(lack, now) {
                 Plan::Ask(question) => questions.push(question),
                 Plan::After(lack, awaited) => others.push((lack, awaited)),
                 Plan::Nothing => {}
             }
         }
-        if questions.is_empty() && others.is_empty() {
-            // Others were faster, or there is nothing to be had: they have their turn first.
-            tokio::task::yield_now().await;
-        }
-        if !questions.is_empty() {
-            self.ask(questions, patience).await;
-        }
+        (questions, others)
+    }
+
+    /// Waits for what others have asked. Those who may find too little all the same, because it was asked for
+    /// somebody else alone: they ask again what is here, and one of them asks the store for all. If there is
+    /// no time for that and one question more, the store decides each when it comes again.
+    async fn after_others(&self, others: Vec<(Lack, Awaited)>, patience: Patience) -> Vec<Lack> {
+        let mut again = Vec::new();
         for (lack, awaited) in others {
             // Whose question failed does not ask for himself: all of them would, at a store that fails.
             if !awaited.within(self.waits(patience)).await {
@@ -78,8 +101,22 @@ impl Sharing {
                     false => self.failure_of(&lack, patience),
                 };
                 self.fail(lack, &why);
+            } else if lack.purpose == Purpose::Spend
+                && self.waits(patience) > self.config.timeout / 2
+            {
+                again.push(lack);
             }
         }
+        again
+    }
+
+    /// Whether something is lent of what somebody lacks who waits no longer, or passed as his rule says: then
+    /// the answer is for those who come next, or pays.
+    fn is_of_use_to_others(&self, lack: &Lack, now: Tick) -> bool {
+        let limit = &lack.about.limit;
+        !lack.is_look()
+            && !limit.is_strict
+            && (limit.policy != OnStoreFailure::Deny || self.borrowing(lack, now).is_some())
     }
 
     /// Asks the store, and tells what it says.

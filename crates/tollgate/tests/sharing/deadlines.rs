@@ -176,12 +176,20 @@ fn who_waits_for_the_question_of_somebody_who_gave_up_has_its_answer() {
 #[test]
 fn who_has_given_up_on_arrival_does_not_wait_and_the_store_is_asked_for_those_who_come_next() {
     run(async {
-        for (limit, asked) in [("limit: 100/day", 1), ("limit: 100/day, consistency: strict", 0)] {
-            let remote = Remote::new(&rule(limit, "allow"), 20, SharingConfig::default());
-            let none = remote.ask_within(Duration::ZERO);
-            remote.pass(10).await;
-            assert_eq!(none.await.unwrap(), (true, Duration::ZERO));
-            assert_eq!(remote.far.asked(), asked, "{limit}");
+        // What a rule lets pass is paid with the answer, and what is lent is for those who come next. If neither
+        // is so, the answer is of no use to anybody.
+        for (limit, policy, asked) in [
+            ("limit: 100/day", "allow", &[1][..]),
+            ("limit: 100/day", "deny", &[0, 1]),
+            ("limit: 100/day, consistency: strict", "allow", &[0, 0]),
+        ] {
+            let remote = Remote::new(&rule(limit, policy), 20, SharingConfig::default());
+            for asked in asked {
+                let none = remote.ask_within(Duration::ZERO);
+                remote.pass(10).await;
+                assert_eq!(none.await.unwrap(), (policy == "allow", Duration::ZERO));
+                assert_eq!(remote.far.asked(), *asked, "{limit}, {policy}");
+            }
         }
     });
 }

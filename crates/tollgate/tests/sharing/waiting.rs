@@ -96,6 +96,36 @@ fn who_comes_with_the_first_after_a_pause_asks_at_once() {
     });
 }
 
+/// What the first has asked was about him alone, and nobody else gets anything of the answer.
+#[test]
+fn those_who_have_waited_for_somebody_else_ask_together() {
+    run(async {
+        let fleet = Fleet::new(1, "rules: [{ name: a, key: [], limit: 60k/min }]");
+        for _ in 0..3 {
+            assert!(fleet.passes(0, &root()).await);
+            fleet.pass(Duration::from_secs(20)).await;
+        }
+        fleet.shop.is_slow.store(true, Ordering::Relaxed);
+        let before = asked(&fleet);
+        let (since, fetches) = wait_for(&fleet, 50).await;
+        let at_first = asked(&fleet);
+        assert!(
+            (before + 1..before + 10).contains(&at_first),
+            "few ask for themselves: {at_first}"
+        );
+        fleet.shop.handed_over.notify_waiters();
+        settle().await;
+        assert_eq!(asked(&fleet), at_first + 1, "one asks for all others");
+        fleet.shop.handed_over.notify_waiters();
+        for fetch in fetches {
+            let done = timeout(Duration::from_secs(20), fetch).await;
+            done.expect("everybody has an answer").unwrap();
+            let ruling = fleet.nodes[0].try_decide_again(&root(), since);
+            assert!(ruling.expect("it was asked about").is_allowed());
+        }
+    });
+}
+
 #[test]
 fn who_waits_for_a_renewal_that_fails_knows_at_once() {
     run(async {
