@@ -89,11 +89,13 @@ impl Sharing {
     }
 
     /// Waits for what others have asked. Those who may find too little all the same, because it was asked for
-    /// somebody else alone: they ask again what is here, and one of them asks the store for all. If there is
-    /// no time for that and one question more, the store decides each when it comes again.
+    /// somebody else alone, look again what is here, and one of them asks the store for all. That may bring too
+    /// little as well. So if there is not the time for another such question after it, they come again now, and
+    /// the store decides each.
     async fn after_others(&self, others: Vec<(Lack, Awaited)>, patience: Patience) -> Vec<Lack> {
-        let mut again = Vec::new();
+        let (mut again, mut took) = (Vec::new(), Duration::ZERO);
         for (lack, awaited) in others {
+            let asked = awaited.asked;
             // Whose question failed does not ask for himself: all of them would, at a store that fails.
             if !awaited.within(self.waits(patience)).await {
                 let why = match patience.is_over(self.now()) {
@@ -101,11 +103,13 @@ impl Sharing {
                     false => self.failure_of(&lack, patience),
                 };
                 self.fail(lack, &why);
-            } else if lack.purpose == Purpose::Spend
-                && self.waits(patience) > self.config.timeout / 2
-            {
+            } else if lack.purpose == Purpose::Spend {
+                took = took.max(self.now().since(asked));
                 again.push(lack);
             }
+        }
+        if took * 2 >= self.waits(patience) || self.breaker.is_open() {
+            again.clear();
         }
         again
     }

@@ -19,8 +19,9 @@ pub(crate) struct Loan {
     pub(super) about: About,
     /// Who its borrower is to the store: answers to a former one of the same key are not for it.
     pub(super) node: Node,
-    /// The number of what the borrower has asked last.
+    /// The number of what the borrower has asked last, and when that was sent for the first time.
     pub(super) sent: u64,
+    asked: Tick,
     /// What of the lease was already noted as spent by this node.
     pub(super) noted: u64,
     /// Where those wait who need what the borrower has asked for: until they may look again, or until
@@ -34,7 +35,8 @@ pub(crate) struct Loan {
 impl Loan {
     pub(super) fn new(about: About, node: Node) -> Self {
         let (answered, unanswered, failure) = Default::default();
-        Self { about, node, sent: 0, noted: 0, answered, unanswered, failure }
+        let (sent, asked, noted) = (0, Tick::ZERO, 0);
+        Self { about, node, sent, asked, noted, answered, unanswered, failure }
     }
 
     /// The answer to what the borrower has asked. It is made while nobody else has the purse, so that
@@ -42,12 +44,14 @@ impl Loan {
     pub(super) fn awaited(&self) -> Awaited {
         let [answered, unanswered] =
             [&self.answered, &self.unanswered].map(|notify| Arc::clone(notify).notified_owned());
-        Awaited { answered, unanswered }
+        Awaited { answered, unanswered, asked: self.asked }
     }
 }
 
 /// An answer to the question of a borrower.
 pub(super) struct Awaited {
+    /// When the question was sent.
+    pub(super) asked: Tick,
     answered: OwnedNotified,
     unanswered: OwnedNotified,
 }
@@ -55,7 +59,7 @@ pub(super) struct Awaited {
 impl Awaited {
     /// Whether it comes in that time, or may come to somebody else's question.
     pub(super) async fn within(self, time: Duration) -> bool {
-        let Self { answered, unanswered } = self;
+        let Self { answered, unanswered, .. } = self;
         let comes = async {
             tokio::select! {
                 biased;
@@ -104,7 +108,9 @@ impl Sharing {
     /// Takes note of what a borrower tells the store: what this node has let pass.
     pub(super) fn note(&self, lent: &mut Lent<'_, Loan>, told: &Exchange, now: Tick) {
         let loan = lent.beside_mut();
-        loan.sent = told.sequence;
+        if loan.sent != told.sequence {
+            (loan.sent, loan.asked) = (told.sequence, now);
+        }
         // Another lease counts from nothing.
         let spent = told.used.checked_sub(loan.noted).unwrap_or(told.used);
         loan.noted = told.used;

@@ -194,6 +194,34 @@ fn who_has_given_up_on_arrival_does_not_wait_and_the_store_is_asked_for_those_wh
     });
 }
 
+/// Those who find too little in the answer to another's question have the time to ask themselves.
+#[test]
+fn many_who_come_one_after_the_other_are_all_decided_by_a_store_that_is_not_late() {
+    run(async {
+        let limits = ["limit: 400/min", "limit: 330/s"];
+        let takes = [1, 3, 8, 11, 16, 20, 24];
+        for (limit, takes) in limits.iter().flat_map(|limit| takes.map(|takes| (limit, takes))) {
+            let remote = Remote::new(&rule(limit, "deny"), takes, SharingConfig::default());
+            for _ in 0..3 {
+                let one = remote.ask();
+                remote.pass(30).await;
+                assert!(one.await.unwrap().0);
+                remote.clock.advance(Duration::from_secs(20));
+            }
+            let mut all = Vec::new();
+            for _ in 0..30 {
+                all.extend((0..10).map(|_| remote.ask()));
+                remote.pass(1).await;
+            }
+            remote.pass(60).await;
+            for one in all {
+                assert!(one.await.unwrap().0, "there is enough for all: {limit}, {takes} ms");
+            }
+            assert_eq!(remote.engine.sharing().unwrap().degraded, 0, "{limit}, {takes} ms");
+        }
+    });
+}
+
 #[test]
 fn the_log_says_how_long_the_store_had() {
     run(async {
