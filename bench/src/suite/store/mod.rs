@@ -16,6 +16,7 @@ mod client;
 mod course;
 mod hot;
 mod latency;
+mod others;
 mod questions;
 mod real;
 mod renewal;
@@ -34,6 +35,7 @@ pub(crate) fn run(session: &mut Session) -> Result<(), BenchError> {
     latency::run(session)?;
     renewal::run(session)?;
     questions::run(session)?;
+    others::run(session)?;
     let real = real::run(session)?;
     simulated::run(session, real)
 }

@@ -1,11 +1,14 @@
-//! Decisions by the store alone.
+//! Decisions that the store makes, all of them: by a call of the store alone, and by a whole engine with a rule
+//! file, as a program has it. Finding the rule and its key, waiting, and what is kept for operators come on
+//! top of the same call then.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate::{Engine, Request, RuleSet, SharingConfig};
+use tollgate_core::Limit;
 use tollgate_core::lease::Exchange;
-use tollgate_core::{Limit, LimitError};
 use tollgate_local::{Clock as _, SystemClock};
 use tollgate_store::{Ask, Budget, RedisConfig, RedisStore, Store as _, StoreError};
 
@@ -19,29 +22,36 @@ use crate::suite::Session;
 use crate::suite::doors::process::{Server, cpu_of};
 
 pub(super) fn run(session: &mut Session) -> Result<(), BenchError> {
-    let name = format!("strict, {} keys, {CALLERS} callers", count_of(KEYS as usize));
-    if !session.wants(&name) {
+    let load = format!("{} keys, {CALLERS} callers", count_of(KEYS as usize));
+    let names = ["the store alone", "a whole engine"].map(|who| format!("strict, {who}, {load}"));
+    if !session.wants_any(&names) {
         return Ok(());
     }
     let (redis, runtime, callers) = (server::start()?, runtime()?, callers(session));
     let url = server::url(&redis);
-    let (mut ours, mut peers) = (Sums::default(), Sums::default());
+    let [mut alone, mut whole, mut peers] = [const { Sums::NEW }; 3];
     runtime.block_on(async {
         let (strict, by_hand) = (Strict::open(&url)?, ByHand::open(&url).await?);
+        let program = Program::open(&url)?;
         // Keys are known before it counts.
         callers.busy(&strict).await?;
+        callers.busy(&program).await?;
         callers.busy(&by_hand).await?;
         for round in 1..=rounds(session) {
-            session.progress.say(&format!("{name}: round {round}"));
-            ours.add(callers, &strict, &redis).await?;
+            session.progress.say(&format!("strict, {load}: round {round}"));
+            alone.add(callers, &strict, &redis).await?;
+            whole.add(callers, &program, &redis).await?;
             peers.add(callers, &by_hand, &redis).await?;
         }
-        Ok::<_, BenchError>(())
+        program.refuse_others()
     })?;
-    let note = format!("of the processors, a decision takes {ours}, an EVALSHA for each {peers}");
-    let peer = ("an EVALSHA for each", median(peers.rates));
-    let row = Row::against(name, Unit::ThousandsPerSecond, median(ours.rates), peer);
-    session.add(row.promising(Reach::Times(2.0)).noting(note));
+    for (name, ours) in names.into_iter().zip([alone, whole]) {
+        let note =
+            format!("of the processors, a decision takes {ours}, an EVALSHA for each {peers}");
+        let peer = ("an EVALSHA for each", median(peers.rates.clone()));
+        let row = Row::against(name, Unit::ThousandsPerSecond, median(ours.rates), peer);
+        session.add(row.promising(Reach::Times(2.0)).noting(note));
+    }
     Ok(())
 }
 
@@ -56,7 +66,6 @@ pub(super) fn rounds(session: &Session) -> usize {
 }
 
 /// The rates of all rounds, and what they took of the processors, in seconds.
-#[derive(Default)]
 struct Sums {
     rates: Vec<f64>,
     decisions: f64,
@@ -65,6 +74,8 @@ struct Sums {
 }
 
 impl Sums {
+    const NEW: Self = Self { rates: Vec::new(), decisions: 0.0, redis: 0.0, here: 0.0 };
+
     async fn add(
         &mut self,
         callers: Callers,
@@ -106,7 +117,7 @@ impl Strict {
 /// A store with patience: on a machine that is busy elsewhere a moment may be long, and nobody is to
 /// be turned away.
 pub(super) fn open(url: &str, clock: SystemClock) -> Result<RedisStore, BenchError> {
-    let config = RedisConfig { timeout: Duration::from_secs(5), ..RedisConfig::default() };
+    let config = RedisConfig { timeout: PATIENCE, ..RedisConfig::default() };
     Ok(RedisStore::open(url, config, Arc::new(clock))?)
 }
 
@@ -119,13 +130,56 @@ impl Asking for Strict {
     }
 }
 
+/// Asks an engine, which asks the same store about every request.
+#[derive(Clone)]
+struct Program(Arc<Engine>);
+
+impl Program {
+    fn open(url: &str) -> Result<Self, BenchError> {
+        let clock = SystemClock::new();
+        let rules = RuleSet::parse(RULES).map_err(|error| BenchError::Rules(error.to_string()))?;
+        let store = open(url, clock.clone())?;
+        // As patient as the store.
+        let config = SharingConfig { timeout: PATIENCE, ..SharingConfig::default() };
+        let engine = Engine::builder(rules).clock(clock).store(store, config)?.build()?;
+        Ok(Self(Arc::new(engine)))
+    }
+
+    /// It must have been the store that has decided, each time.
+    fn refuse_others(&self) -> Result<(), BenchError> {
+        let stats = self.0.sharing().unwrap_or_default();
+        match stats.asked > 0 && stats.lent + stats.short + stats.degraded == 0 {
+            true => Ok(()),
+            false => Err(BenchError::Child(format!("not all were asked of the store: {stats:?}"))),
+        }
+    }
+}
+
+impl Asking for Program {
+    async fn ask(&self, number: u64) -> Result<bool, BenchError> {
+        let user = key(number);
+        let attributes = [("user", user.as_str())];
+        let request = Request::new("GET", "/v1/items").attributes(&attributes);
+        Ok(self.0.decide_waiting(&request).await.is_allowed())
+    }
+}
+
 /// So much that nobody is denied.
 pub(super) fn limit() -> Result<Limit, BenchError> {
-    Limit::token_bucket("1k/s").map_err(|error: LimitError| BenchError::Quota {
-        subject: "tollgate",
-        reason: error.to_string(),
-    })
+    Ok(Limit::token_bucket("1k/s")?)
 }
+
+/// The same limit in a rule file. Whoever cannot be decided on is denied, which ends the run.
+const RULES: &str = "
+rules:
+  - name: per-user
+    key: [user]
+    limit: 1k/s
+    consistency: strict
+    on_store_failure: deny
+";
+
+const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) const CALLERS: u64 = 64;
 
