@@ -3,6 +3,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tollgate_core::lease::Grant;
@@ -48,6 +49,10 @@ impl Store for AnyStore {
         self.0.exchange(asks).await
     }
 
+    fn patience(&self) -> Option<Duration> {
+        self.0.patience()
+    }
+
     async fn forget(&self, budget: &Arc<Budget>, key: &[u8]) -> Result<bool, StoreError> {
         self.0.forget(budget, key).await
     }
@@ -71,6 +76,8 @@ impl fmt::Debug for AnyStore {
 trait Boxed: Send + Sync {
     fn exchange<'a>(&'a self, asks: &'a [Ask]) -> Answer<'a, Vec<Result<Grant, StoreError>>>;
 
+    fn patience(&self) -> Option<Duration>;
+
     fn forget<'a>(
         &'a self,
         budget: &'a Arc<Budget>,
@@ -87,6 +94,10 @@ type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 impl<S: Store> Boxed for S {
     fn exchange<'a>(&'a self, asks: &'a [Ask]) -> Answer<'a, Vec<Result<Grant, StoreError>>> {
         Box::pin(Store::exchange(self, asks))
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        Store::patience(self)
     }
 
     fn forget<'a>(

@@ -42,7 +42,22 @@ impl Ask {
     /// }
     /// ```
     pub fn new(budget: Arc<Budget>, key: impl AsRef<[u8]>, exchange: Exchange) -> Self {
-        Self { budget, key: key.as_ref().into(), exchange, carried: None, before: None }
+        Self::with_key(budget, key.as_ref().into(), exchange)
+    }
+
+    /// The same about a key that is there already, which saves a copy of it.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use tollgate_core::lease::Exchange;
+    /// use tollgate_store::{Ask, Budget};
+    /// fn looks(budget: &Arc<Budget>, key: &Arc<[u8]>, count: usize) -> Vec<Ask> {
+    ///     let look = || Ask::with_key(Arc::clone(budget), Arc::clone(key), Exchange::once(0));
+    ///     (0..count).map(|_| look()).collect()
+    /// }
+    /// ```
+    pub const fn with_key(budget: Arc<Budget>, key: Arc<[u8]>, exchange: Exchange) -> Self {
+        Self { budget, key, exchange, carried: None, before: None }
     }
 
     /// The same about a key whose limit has changed. If the store does not know it, it begins with
@@ -91,8 +106,7 @@ impl Ask {
 
     /// Another question about the same key of another budget.
     pub(crate) fn about(&self, budget: &Arc<Budget>, exchange: Exchange) -> Self {
-        let (budget, key) = (Arc::clone(budget), Arc::clone(&self.key));
-        Self { budget, key, exchange, carried: None, before: None }
+        Self::with_key(Arc::clone(budget), Arc::clone(&self.key), exchange)
     }
 
     /// Whose budget it is about.

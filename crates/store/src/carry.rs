@@ -107,6 +107,9 @@ impl<S: Store, C: Clock> Carrying<S, C> {
     /// }
     /// ```
     pub fn looks(&self, asks: &[Ask]) -> usize {
+        if asks.iter().all(|ask| ask.before().is_none()) {
+            return 0;
+        }
         let (now, mut looks) = (self.clock.now(), Looks::default());
         for ask in asks {
             if let Some(before) = self.open(ask, now) {
@@ -200,6 +203,11 @@ impl<S: Store, C: Clock> Store for Carrying<S, C> {
             true => self.exchange_carrying(asks, now).await,
             false => self.store.exchange(asks).await,
         }
+    }
+
+    /// Of one that looks at nothing first.
+    fn patience(&self) -> Option<Duration> {
+        self.store.patience()
     }
 
     async fn forget(&self, budget: &Arc<Budget>, key: &[u8]) -> Result<bool, StoreError> {

@@ -48,6 +48,13 @@ pub trait Store: Send + Sync + 'static {
     fn exchange(&self, asks: &[Ask])
     -> impl Future<Output = Vec<Result<Grant, StoreError>>> + Send;
 
+    /// The longest that an [exchange](Self::exchange) takes, if the store sees to that itself: what is not
+    /// answered by then is a [timeout](StoreError::Timeout). Whoever has as much time need not look at the
+    /// clock as well. `None` if it may take any time.
+    fn patience(&self) -> Option<Duration> {
+        None
+    }
+
     /// Forgets a key: it has its whole budget, as if nothing had ever been spent or lent. Whether
     /// anything was known of it, or it counted as used up because the store has lost its memory. For an
     /// operator who lets somebody begin anew.

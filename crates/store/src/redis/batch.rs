@@ -310,6 +310,7 @@ impl Asked {
 /// each other stays.
 fn grouped(jobs: Vec<Job>, is_cluster: bool) -> Vec<Vec<Job>> {
     let mut groups: Vec<Vec<Job>> = Vec::new();
+    let mut left = jobs.len();
     for job in jobs {
         let belongs = |group: &&mut Vec<Job>| {
             let first = &group[0];
@@ -323,8 +324,15 @@ fn grouped(jobs: Vec<Job>, is_cluster: bool) -> Vec<Vec<Job>> {
         // From the latest on: where one is full, those after it are newer.
         match groups.iter_mut().rev().find(belongs) {
             Some(group) => group.push(job),
-            None => groups.push(vec![job]),
+            None => {
+                // Mostly they all belong together.
+                let most = if is_cluster { 1 } else { left.min(MOST_IN_A_CALL) };
+                let mut group = Vec::with_capacity(most);
+                group.push(job);
+                groups.push(group);
+            }
         }
+        left -= 1;
     }
     groups
 }

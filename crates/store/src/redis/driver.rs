@@ -103,13 +103,14 @@ impl Driver {
     /// Puts a job where it belongs.
     pub(super) fn place(&mut self, job: Job) {
         let node = match &job.detour {
-            Some(node) => Some(node.clone()),
+            Some(node) => Some(node.as_str()),
             None if self.shared.is_cluster => self.slots.node_of(job.name.slot),
-            None => Some(PRIMARY.to_owned()),
+            None => Some(PRIMARY),
         };
-        match node {
-            Some(node) => self.servers.entry(node).or_default().jobs.push(job),
-            None => self.lost.push(job),
+        let Some(node) = node else { return self.lost.push(job) };
+        match self.servers.get_mut(node) {
+            Some(server) => server.jobs.push(job),
+            None => self.servers.entry(node.to_owned()).or_default().jobs.push(job),
         }
     }
 

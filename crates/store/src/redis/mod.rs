@@ -111,6 +111,7 @@ pub use visit::RedisVisit;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -266,6 +267,10 @@ impl Store for RedisStore {
             Reply::Forgotten(_) => Err(another_answer()),
         };
         waiting.into_iter().map(|one| answer(one).and_then(grant)).collect()
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        Some(self.config.timeout)
     }
 
     async fn forget(&self, budget: &Arc<Budget>, key: &[u8]) -> Result<bool, StoreError> {

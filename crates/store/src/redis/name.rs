@@ -114,9 +114,14 @@ fn push_plain(text: &mut String, bytes: &[u8], also: &[u8]) {
         return text.push_str("%-");
     }
     let begin = text.len();
-    let is_plain = |byte: &u8| {
-        byte.is_ascii_alphanumeric() || b"-_.@/+=,".contains(byte) || also.contains(byte)
-    };
+    let is_plain = |byte: &u8| PLAIN[usize::from(*byte)] || also.contains(byte);
+    // Nearly all are short, and nothing of them has to be written otherwise.
+    if bytes.len() <= LONGEST
+        && bytes.iter().all(is_plain)
+        && let Ok(plain) = str::from_utf8(bytes)
+    {
+        return text.push_str(plain);
+    }
     for byte in bytes {
         if text.len() - begin > LONGEST {
             // A percent sign is followed by two digits everywhere else.
@@ -135,6 +140,22 @@ fn push_plain(text: &mut String, bytes: &[u8], also: &[u8]) {
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+/// Bytes that stay as they are in any name.
+const PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut byte = 0;
+    while byte < plain.len() {
+        plain[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let (others, mut at) = (b"-_.@/+=,", 0);
+    while at < others.len() {
+        plain[others[at] as usize] = true;
+        at += 1;
+    }
+    plain
+};
 
 /// Longer texts are cut.
 const LONGEST: usize = 120;

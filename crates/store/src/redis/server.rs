@@ -43,7 +43,9 @@ impl Server {
         if count == 0 {
             return None;
         }
-        let rest = self.jobs.split_off(count.min(MOST_AT_ONCE));
+        // About as many are to come as there are now.
+        let mut rest = Vec::with_capacity(waiting);
+        rest.extend(self.jobs.drain(count.min(MOST_AT_ONCE)..));
         let jobs = std::mem::replace(&mut self.jobs, rest);
         (self.under_way, self.asked) = (self.under_way + 1, self.asked + jobs.len());
         Some(jobs)

@@ -40,9 +40,9 @@ impl Slots {
         self.ranges.is_empty()
     }
 
-    pub(super) fn node_of(&self, slot: u16) -> Option<String> {
+    pub(super) fn node_of(&self, slot: u16) -> Option<&str> {
         let range = self.ranges.iter().find(|(from, to, _)| (*from..=*to).contains(&slot));
-        range.map(|(_, _, node)| node.clone())
+        range.map(|(_, _, node)| node.as_str())
     }
 
     /// The slots of a server.
