@@ -187,16 +187,16 @@ impl Attribute {
 
 impl fmt::Display for Attribute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some((name, _)) = SINGLE.iter().find(|(_, attribute)| attribute == self) {
-            return f.write_str(name);
-        }
         match self {
+            Self::Given(name) => f.write_str(name),
             Self::IpPrefix(bits) => write!(f, "ip/{bits}"),
             Self::PathParameter(name) => write!(f, "path.{name}"),
             Self::Header(name) => write!(f, "header.{name}"),
             Self::Query(name) => write!(f, "query.{name}"),
-            Self::Given(name) => f.write_str(name),
-            _ => Ok(()),
+            _ => {
+                let single = SINGLE.iter().find(|(_, attribute)| attribute == self);
+                single.map_or(Ok(()), |(name, _)| f.write_str(name))
+            }
         }
     }
 }

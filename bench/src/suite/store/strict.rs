@@ -139,8 +139,9 @@ impl Program {
         let clock = SystemClock::new();
         let rules = RuleSet::parse(RULES).map_err(|error| BenchError::Rules(error.to_string()))?;
         let store = open(url, clock.clone())?;
-        // As patient as the store.
-        let config = SharingConfig { timeout: PATIENCE, ..SharingConfig::default() };
+        // A little more patient than the store, as a server is.
+        let timeout = PATIENCE * 10 / 9;
+        let config = SharingConfig { timeout, ..SharingConfig::default() };
         let engine = Engine::builder(rules).clock(clock).store(store, config)?.build()?;
         Ok(Self(Arc::new(engine)))
     }

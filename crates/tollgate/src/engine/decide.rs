@@ -25,7 +25,7 @@ use crate::engine::counted::{Counted, Slots};
 use crate::engine::keys::key_hash;
 use crate::engine::ruling::{Reserved, Ruling, Spent};
 use crate::engine::said::Said;
-use crate::sharing::{Asking, Back, Lack, Reserve, Wait};
+use crate::sharing::{Asking, Back, Lacks, Reserve, Wait};
 use crate::spending::{Each, Spending, look_each, spend_all, spend_all_at};
 
 /// Whether a request is let in, or only asks.
@@ -139,8 +139,11 @@ impl<C: Clock> Engine<C> {
         counted.prefetch(key);
         match &self.sharing {
             Some(sharing) if counted.is_shared() && !counted.has_overrides() => {
-                if let Some(limit) = counted.shared(rule, facts, key) {
-                    sharing.prefetch(limit.owner(key));
+                match counted.shared(rule, facts, key) {
+                    // What the store decides is noted here.
+                    Some(limit) if limit.is_strict() => counters.prefetch(key),
+                    Some(limit) => sharing.prefetch(limit.owner(key)),
+                    None => {}
                 }
             }
             _ => counters.prefetch(key),
@@ -175,10 +178,17 @@ impl<C: Clock> Engine<C> {
         if let Some(reserve) = &mut reserve {
             reserve.begin();
         }
-        let states = SmallVec::from_elem(State::Open, all.len());
-        let (lacks, spent) = (Vec::new(), SmallVec::new());
-        let mut way =
-            Way { engine: self, together, all, states, intent, asking, reserve, lacks, spent };
+        let mut way = Way {
+            engine: self,
+            together,
+            all,
+            states: SmallVec::from_elem(State::Open, all.len()),
+            intent,
+            asking,
+            reserve,
+            lacks: Lacks::new(),
+            spent: SmallVec::new(),
+        };
         way.begin();
         way.shared_rates(intent);
         way.rates();
@@ -187,10 +197,11 @@ impl<C: Clock> Engine<C> {
         }
         way.shadows();
         way.block(intent);
-        let Way { states, together, .. } = way;
+        let Way { states, together: Together { said, ends, .. }, .. } = &mut way;
         let mut begin = 0;
-        for (said, end) in together.said.iter_mut().zip(together.ends.iter().copied()) {
-            said.each = states[begin..end].iter().map(State::decision).collect();
+        for (said, end) in said.iter_mut().zip(ends.iter().copied()) {
+            said.each.clear();
+            said.each.extend(states[begin..end].iter().map(State::decision));
             begin = end;
         }
         None
@@ -296,7 +307,7 @@ pub(super) struct Way<'w, 'a, C> {
     /// What is kept for them.
     pub(super) reserve: Option<&'w mut Reserve>,
     /// What only the store can say.
-    pub(super) lacks: Vec<Lack>,
+    pub(super) lacks: Lacks,
     /// What was spent of shared limits, and how it is given back.
     pub(super) spent: SmallVec<[(usize, Back); 2]>,
 }
@@ -380,6 +391,9 @@ impl<C: Clock> Way<'_, '_, C> {
             met.enforces() && self.is_open(*at) && !met.counted.is_shared()
         };
         let open: Each<usize> = (0..self.all.len()).filter(open).collect();
+        if open.is_empty() {
+            return;
+        }
         let spending: Each<_> = open.iter().map(|at| self.all[*at].spending).collect();
         let clock = &self.engine.clock;
         let mut each = Each::new();

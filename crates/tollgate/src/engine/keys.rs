@@ -52,6 +52,7 @@ pub(super) fn write_part(
     to: &mut impl fmt::Write,
 ) -> fmt::Result {
     match (rule.key_value(part, facts), rule.value_instead(facts)) {
+        (Some(Value::Text(text)), _) => to.write_str(text),
         (Some(value), _) => write!(to, "{value}"),
         (None, Some(fallback @ Value::Fallback(_))) => write!(to, "{fallback}"),
         (None, Some(value)) => write!(to, "({value})"),

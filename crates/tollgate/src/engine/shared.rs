@@ -1,9 +1,10 @@
 //! Rules whose limits are shared with other nodes.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use smallvec::SmallVec;
 use tollgate_core::{Decision, Tick};
 use tollgate_local::{Clock, Held, KeyHash, Place};
 use tollgate_rules::{Facts, Request, Rule};
@@ -414,28 +415,42 @@ impl<C: Clock> Way<'_, '_, C> {
 /// What a key is called in the store: its parts and their values. So rules that count by the same have
 /// the same, and others not.
 pub(super) fn name(rule: &Rule, facts: &Facts<'_>) -> Arc<[u8]> {
-    let mut text = String::new();
+    let mut name = KeyName(SmallVec::new());
     for part in rule.key() {
-        let comma = if text.is_empty() { "" } else { "," };
-        // A text takes whatever is written to it.
-        let _ = write!(text, "{comma}{part}=");
-        let begin = text.len();
-        let _ = write_part(rule, facts, part, &mut text);
+        if !name.0.is_empty() {
+            name.0.push(b',');
+        }
+        // It takes whatever is written to it.
+        let _ = write!(name, "{part}=");
+        let begin = name.0.len();
+        let _ = write_part(rule, facts, part, &mut name);
         // Nobody's value can look like that of another part, or like what those without one are called.
-        let value = &text[begin..];
-        let is_given = value.starts_with(['(', '%']) && rule.key_value(part, facts).is_some();
-        if is_given || rule.key().len() > 1 && value.contains([',', '%']) {
-            let value = value.replace('%', "%25").replace(',', "%2C");
-            text.truncate(begin);
-            match value.strip_prefix('(').filter(|_| is_given) {
-                Some(rest) => text.extend(["%28", rest]),
-                None => text.push_str(&value),
-            }
+        let value = &name.0[begin..];
+        let is_given = value.starts_with(b"(") || value.starts_with(b"%");
+        let is_given = is_given && rule.key_value(part, facts).is_some();
+        let is_mixed = || value.contains(&b',') || value.contains(&b'%');
+        if is_given || rule.key().len() > 1 && is_mixed() {
+            let value = String::from_utf8_lossy(value).replace('%', "%25").replace(',', "%2C");
+            name.0.truncate(begin);
+            let _ = match value.strip_prefix('(').filter(|_| is_given) {
+                Some(rest) => write!(name, "%28{rest}"),
+                None => name.write_str(&value),
+            };
         }
     }
-    match text.is_empty() {
+    match name.0.is_empty() {
         true => Arc::from(*b"all"),
-        false => text.into_bytes().into(),
+        false => Arc::from(&*name.0),
+    }
+}
+
+/// A name that is being written. Only long ones take an allocation.
+struct KeyName(SmallVec<[u8; 64]>);
+
+impl fmt::Write for KeyName {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
     }
 }
 

@@ -139,7 +139,8 @@ impl SharedLimit {
 impl About {
     /// What is asked about the key.
     pub(super) fn ask(&self, exchange: Exchange) -> Ask {
-        let ask = Ask::new(Arc::clone(&self.limit.budget), &self.name, exchange);
+        let (budget, key) = (Arc::clone(&self.limit.budget), Arc::clone(&self.name));
+        let ask = Ask::with_key(budget, key, exchange);
         match self.before() {
             Some(before) => ask.following(before),
             None => ask,

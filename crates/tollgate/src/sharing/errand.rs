@@ -33,7 +33,7 @@ pub(super) struct Errand {
 impl Errand {
     /// Asks the store for somebody who has waited since then.
     pub(super) fn new(sharing: &Arc<Sharing>, questions: Vec<Question>, since: Tick) -> Self {
-        let asks: Vec<Ask> = questions.iter().map(|question| question.ask.clone()).collect();
+        let asks: Vec<Ask> = questions.iter().map(Question::ask).collect();
         let asking = Arc::clone(sharing);
         let exchange = Box::pin(async move { asking.exchange(&asks, since).await });
         Self { sharing: Arc::clone(sharing), questions, exchange: Some(exchange) }

@@ -20,10 +20,17 @@ impl Sharing {
         asks: &[Ask],
         since: Tick,
     ) -> Vec<Result<Grant, StoreError>> {
-        let (sent, after) = (self.now(), self.time_left(since));
-        let (trips, looks) = (self.store.round_trips(asks), self.store.looks(asks));
+        let sent = self.now();
+        let (after, looks) = (self.time_left_at(since, sent), self.store.looks(asks));
+        let trips = if looks == 0 { 1 } else { 2 };
         add(&self.counts.exchanges, (asks.len() + looks) as u64);
-        let Ok(answers) = timeout(after, self.store.exchange(asks)).await else {
+        let keeps_time = self.store.patience().is_some_and(|patience| patience * trips <= after);
+        let exchange = self.store.exchange(asks);
+        let answered = match keeps_time {
+            true => Ok(exchange.await),
+            false => timeout(after, exchange).await,
+        };
+        let Ok(answers) = answered else {
             let late = StoreError::Timeout { after };
             let answers: Vec<_> = asks.iter().map(|_| Err(late.clone())).collect();
             if !self.is_in_haste(&late) {
@@ -51,7 +58,9 @@ impl Sharing {
         took: Duration,
     ) {
         let failed = answers.iter().filter(|answer| answer.is_err()).count();
-        add(&self.counts.failures, failed as u64);
+        if failed > 0 {
+            add(&self.counts.failures, failed as u64);
+        }
         let is_asked = |ask: &&Ask| self.in_force.has(ask.budget());
         let mut unanswered = answers.iter().zip(asks).filter_map(|(answer, ask)| match answer {
             Err(error) if !is_answered(answer) && is_asked(&ask) => Some((error.to_string(), ask)),
@@ -61,7 +70,9 @@ impl Sharing {
         let count = usize::from(first.is_some()) + unanswered.count();
         let most = self.config.timeout;
         let is_late = took > most / 2;
-        add(&self.counts.late, if is_late { (answers.len() - failed) as u64 } else { 0 });
+        if is_late {
+            add(&self.counts.late, (answers.len() - failed) as u64);
+        }
         let failure = match first {
             Some(first) => {
                 let all = asks.iter().filter(is_asked).count();

@@ -12,7 +12,7 @@ use tollgate_store::{Ask, StoreError};
 
 use crate::sharing::errand::Errand;
 use crate::sharing::loan::Awaited;
-use crate::sharing::spend::{Lack, Purpose, is_used_up};
+use crate::sharing::spend::{Lack, Lacks, Purpose, is_used_up};
 use crate::sharing::told::{KEPT, Said, Told};
 use crate::sharing::wait::Patience;
 use crate::sharing::{About, Call, Loan, Sharing};
@@ -20,11 +20,18 @@ use crate::sharing::{About, Call, Loan, Sharing};
 /// A question, and what becomes of its answer.
 pub(super) struct Question {
     pub(super) lack: Lack,
-    pub(super) ask: Ask,
+    exchange: Exchange,
     /// Whose borrower asks.
     place: Option<Place>,
     /// Whether the answer is for the request alone.
     pub(super) is_told: bool,
+}
+
+impl Question {
+    /// As it is put to the store.
+    pub(super) fn ask(&self) -> Ask {
+        self.lack.about.ask(self.exchange)
+    }
 }
 
 /// What is asked about a lack.
@@ -39,8 +46,8 @@ enum Plan {
 impl Plan {
     /// The store decides, and nothing is lent.
     fn once(lack: Lack, cost: u64) -> Self {
-        let ask = lack.about.ask(Exchange::once(cost));
-        Self::Ask(Question { lack, ask, place: None, is_told: true })
+        let exchange = Exchange::once(cost);
+        Self::Ask(Question { lack, exchange, place: None, is_told: true })
     }
 }
 
@@ -48,11 +55,11 @@ impl Plan {
 type Plans = (Vec<Question>, Vec<(Lack, Awaited)>);
 
 impl Sharing {
-    pub(super) async fn fetch(self: &Arc<Self>, mut lacks: Vec<Lack>, patience: Patience) {
-        if self.time_left(patience.since).is_zero() {
+    pub(super) async fn fetch(self: &Arc<Self>, mut lacks: Lacks, patience: Patience) {
+        let now = self.now();
+        if self.time_left_at(patience.since, now).is_zero() {
             return lacks.into_iter().for_each(|lack| self.fail(lack, &self.too_late(patience)));
         }
-        let now = self.now();
         if patience.is_over(now) {
             lacks.retain(|lack| {
                 let is_of_use = patience.is_first && self.is_of_use_to_others(lack, now);
@@ -71,12 +78,15 @@ impl Sharing {
             if !questions.is_empty() {
                 self.ask(questions, patience).await;
             }
+            if others.is_empty() {
+                return;
+            }
             let again = self.after_others(others, patience).await;
             (questions, others) = self.plans(again, self.now());
         }
     }
 
-    fn plans(&self, lacks: Vec<Lack>, now: Tick) -> Plans {
+    fn plans(&self, lacks: Lacks, now: Tick) -> Plans {
         let (mut questions, mut others) = (Vec::with_capacity(lacks.len()), Vec::new());
         for lack in lacks {
             match self.plan(lack, now) {
@@ -92,8 +102,8 @@ impl Sharing {
     /// somebody else alone, look again what is here, and one of them asks the store for all. That may bring too
     /// little as well. So if there is not the time for another such question after it, they come again now, and
     /// the store decides each.
-    async fn after_others(&self, others: Vec<(Lack, Awaited)>, patience: Patience) -> Vec<Lack> {
-        let (mut again, mut took) = (Vec::new(), Duration::ZERO);
+    async fn after_others(&self, others: Vec<(Lack, Awaited)>, patience: Patience) -> Lacks {
+        let (mut again, mut took) = (Lacks::new(), Duration::ZERO);
         for (lack, awaited) in others {
             let asked = awaited.asked;
             // Whose question failed does not ask for himself: all of them would, at a store that fails.
@@ -177,7 +187,11 @@ impl Sharing {
 
     /// How much longer somebody waits who has waited since then.
     pub(super) fn time_left(&self, since: Tick) -> Duration {
-        self.config.timeout.saturating_sub(self.now().since(since))
+        self.time_left_at(since, self.now())
+    }
+
+    pub(super) fn time_left_at(&self, since: Tick, now: Tick) -> Duration {
+        self.config.timeout.saturating_sub(now.since(since))
     }
 
     /// How much longer somebody waits for an answer.
@@ -288,8 +302,7 @@ impl Sharing {
         drop(lent);
         // If no answer comes, or nobody is left to hear it, it is asked for again.
         self.call(Call::Look(place));
-        let ask = lack.about.ask(exchange);
-        Plan::Ask(Question { lack, ask, place: Some(place), is_told })
+        Plan::Ask(Question { lack, exchange, place: Some(place), is_told })
     }
 
     fn answered(
@@ -330,15 +343,15 @@ impl Sharing {
         answer: Result<Grant, StoreError>,
         now: Tick,
     ) -> Result<Grant, Arc<StoreError>> {
-        let Question { ask, place, .. } = question;
-        if let (Ok(grant), Some(place)) = (&answer, *place) {
-            self.answer(place, ask, grant, now);
+        let (Exchange { node, sequence, .. }, place) = (question.exchange, question.place);
+        if let (Ok(grant), Some(place)) = (&answer, place) {
+            self.answer(place, node, grant, now);
         }
         answer.map_err(Arc::new).inspect_err(|error| {
             // The store is not to decide it once more when it is back.
-            if let Some(mut lent) = place.and_then(|place| self.asker(place, ask, now)) {
-                lent.borrower().abandon(ask.exchange().sequence);
-                self.unanswered(&mut lent, ask, error);
+            if let Some(mut lent) = place.and_then(|place| self.asker(place, node, now)) {
+                lent.borrower().abandon(sequence);
+                self.unanswered(&mut lent, sequence, error);
             }
         })
     }

@@ -113,6 +113,11 @@ impl SharedLimit {
         self.salt.and(key)
     }
 
+    /// Whether the store decides each request.
+    pub(crate) const fn is_strict(&self) -> bool {
+        self.is_strict
+    }
+
     /// Whether everything passes.
     pub(crate) const fn is_unlimited(&self) -> bool {
         self.capacity == u64::MAX

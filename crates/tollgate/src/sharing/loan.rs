@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use tollgate_core::Tick;
 use tollgate_core::lease::{Exchange, Grant, Node};
 use tollgate_local::{Lent, Place};
-use tollgate_store::{Ask, StoreError};
+use tollgate_store::StoreError;
 
 use crate::sharing::{About, Call, Sharing};
 
@@ -72,15 +72,15 @@ impl Awaited {
 }
 
 impl Sharing {
-    /// The borrower that has asked this, if it is still there.
-    pub(super) fn asker(&self, place: Place, ask: &Ask, now: Tick) -> Option<Lent<'_, Loan>> {
+    /// The borrower that is this to the store, if it is still there.
+    pub(super) fn asker(&self, place: Place, node: Node, now: Tick) -> Option<Lent<'_, Loan>> {
         let lent = self.purses.lock(place, now)?;
-        (lent.beside().node == ask.exchange().node).then_some(lent)
+        (lent.beside().node == node).then_some(lent)
     }
 
     /// An answer to a borrower, if it is still there.
-    pub(super) fn answer(&self, place: Place, ask: &Ask, grant: &Grant, now: Tick) {
-        let Some(mut lent) = self.asker(place, ask, now) else { return };
+    pub(super) fn answer(&self, place: Place, node: Node, grant: &Grant, now: Tick) {
+        let Some(mut lent) = self.asker(place, node, now) else { return };
         lent.borrower().answer(now, grant);
         let answered = Arc::clone(&lent.beside().answered);
         drop(lent);
@@ -88,12 +88,18 @@ impl Sharing {
         self.call(Call::Look(place));
     }
 
-    /// No answer comes to what a borrower has asked: who waits for one need not do so until the timeout.
-    /// They are told while the purse is in our hands, because who comes after that waits for another
-    /// question. If it was only whoever asked who had no time, they come again, and one of them asks.
-    pub(super) fn unanswered(&self, lent: &mut Lent<'_, Loan>, ask: &Ask, error: &Arc<StoreError>) {
+    /// No answer comes to what a borrower has asked under that number: who waits for one need not do so
+    /// until the timeout. They are told while the purse is in our hands, because who comes after that waits
+    /// for another question. If it was only whoever asked who had no time, they come again, and one of them
+    /// asks.
+    pub(super) fn unanswered(
+        &self,
+        lent: &mut Lent<'_, Loan>,
+        asked: u64,
+        error: &Arc<StoreError>,
+    ) {
         let loan = lent.beside_mut();
-        if loan.sent != ask.exchange().sequence {
+        if loan.sent != asked {
             return;
         }
         match self.is_in_haste(error) {

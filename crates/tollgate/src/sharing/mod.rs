@@ -66,7 +66,7 @@ pub(crate) use loan::Loan;
 pub(crate) use permit::LentPermit;
 pub use reserve::Reserve;
 pub(crate) use reserve::Reserving;
-pub(crate) use spend::{Asking, Lack, Lent, Purpose, Shared};
+pub(crate) use spend::{Asking, Lack, Lacks, Lent, Purpose, Shared};
 pub use wait::Wait;
 
 use std::fmt;

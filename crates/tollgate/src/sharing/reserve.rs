@@ -10,7 +10,7 @@ use tollgate_local::{ByHash, KeyHash, Place, Taken};
 
 use crate::sharing::health::add;
 use crate::sharing::permit::LentPermit;
-use crate::sharing::spend::{Asking, Lack, Purpose, Shared};
+use crate::sharing::spend::{Asking, Lack, Lacks, Purpose, Shared};
 use crate::sharing::told::{Costs, Said, Told};
 use crate::sharing::wait::Wait;
 use crate::sharing::{About, Call, Sharing};
@@ -126,7 +126,7 @@ pub(crate) struct Reserving<'a> {
     since: Option<Tick>,
     keys: ByHash<Planned>,
     permits: Vec<KeyHash>,
-    lacks: Vec<Lack>,
+    lacks: Lacks,
 }
 
 /// What those before need of a key.
@@ -136,20 +136,21 @@ struct Planned {
     spends: Vec<u64>,
     sum: u64,
     is_strict: bool,
+    keeps_denials: bool,
     /// The answers that wait for them.
     told: Costs,
     /// Where the lack is that stands for all of them.
     lack: Option<usize>,
     /// Lacks of those for which there is enough here, if nobody comes behind them. By the time that the
     /// store has decided the others it may be gone.
-    waiting: Vec<Lack>,
+    waiting: Lacks,
     /// Whether there is nothing left in the store either.
     is_used_up: bool,
 }
 
 impl<'a> Reserving<'a> {
     pub(crate) fn new(sharing: &'a Arc<Sharing>, now: Tick, since: Option<Tick>) -> Self {
-        let (permits, lacks) = (Vec::new(), Vec::new());
+        let (permits, lacks) = (Vec::new(), Lacks::new());
         Self { sharing, now, since, keys: ByHash::default(), permits, lacks }
     }
 
@@ -164,6 +165,7 @@ impl<'a> Reserving<'a> {
             told: if again { sharing.told.costs(shared.owner, *now) } else { Costs::new() },
             is_used_up: again && sharing.is_used_up(shared.owner, *now),
             is_strict: shared.limit.is_strict,
+            keeps_denials: shared.limit.keeps_denials,
             ..Planned::default()
         });
         planned.spends.push(shared.cost);
@@ -173,7 +175,8 @@ impl<'a> Reserving<'a> {
             return;
         }
         // Each such request is denied, however many there are.
-        if planned.is_strict && sharing.denials.find(shared.owner, shared.cost, *now).is_some() {
+        if planned.keeps_denials && sharing.denials.find(shared.owner, shared.cost, *now).is_some()
+        {
             return;
         }
         planned.sum = planned.sum.saturating_add(shared.cost);
@@ -259,7 +262,7 @@ impl<'a> Reserving<'a> {
         low.into_iter().for_each(|place| sharing.call(Call::Look(place)));
         match is_kept {
             true => Ok(reserve),
-            false => wait(Vec::new()),
+            false => wait(Lacks::new()),
         }
     }
 

@@ -4,6 +4,7 @@ use std::cell::LazyCell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tollgate_core::lease::{Borrower, Grant};
 use tollgate_core::{Decision, Retry, Tick};
 use tollgate_local::{Clock, KeyHash, Place, Taken};
@@ -89,6 +90,9 @@ pub(crate) struct Lack {
     pub(super) purpose: Purpose,
 }
 
+/// What one request lacks, or several. That of one rule takes no allocation.
+pub(crate) type Lacks = SmallVec<[Lack; 1]>;
+
 impl Lack {
     /// Whether somebody only wants to know.
     pub(crate) fn is_look(&self) -> bool {
@@ -136,7 +140,10 @@ impl Sharing {
     #[inline]
     fn take_lent(&self, shared: &Shared<'_>, now: Tick, said: &mut Decision) -> Lent {
         if shared.limit.is_strict {
-            return self.deny_again(shared, now, said);
+            return match shared.limit.keeps_denials {
+                true => self.deny_again(shared, now, said),
+                false => Lent::Not,
+            };
         }
         match self.purses.take_to(shared.owner, now, shared.cost, said) {
             Taken::Spent { is_low, place, filling, .. } => {

@@ -129,13 +129,14 @@ impl Steward {
 
     fn renew(&mut self, sharing: &Arc<Sharing>, places: BTreeSet<Place>, now: Tick) {
         let is_gone = sharing.breaker.is_open();
-        let mut asked: Vec<(Place, Ask)> = Vec::new();
+        let (mut asked, mut asks): (Vec<Place>, Vec<Ask>) = Default::default();
         for place in places {
             let Some(mut lent) = sharing.purses.lock(place, now) else { continue };
             let exchange = if is_gone { None } else { lent.borrower().exchange(now) };
             if let Some(exchange) = exchange {
                 sharing.note(&mut lent, &exchange, now);
-                asked.push((place, lent.beside().about.ask(exchange)));
+                asked.push(place);
+                asks.push(lent.beside().about.ask(exchange));
             }
             match lent.borrower().due() {
                 Some(due) if is_gone => self.schedule(place, due.max(now.after(PAUSE))),
@@ -156,16 +157,16 @@ impl Steward {
         }
         let sharing = Arc::clone(sharing);
         tokio::spawn(async move {
-            let asks: Vec<Ask> = asked.iter().map(|(_, ask)| ask.clone()).collect();
             let answers = sharing.exchange(&asks, now).await;
             let now = sharing.now();
-            for ((place, ask), answer) in asked.iter().zip(answers) {
+            for ((place, ask), answer) in asked.into_iter().zip(&asks).zip(answers) {
+                let Exchange { node, sequence, .. } = *ask.exchange();
                 match answer {
-                    Ok(grant) => sharing.answer(*place, ask, &grant, now),
+                    Ok(grant) => sharing.answer(place, node, &grant, now),
                     // It is sent again when its time comes.
                     Err(error) => {
-                        if let Some(mut lent) = sharing.asker(*place, ask, now) {
-                            sharing.unanswered(&mut lent, ask, &error.into());
+                        if let Some(mut lent) = sharing.asker(place, node, now) {
+                            sharing.unanswered(&mut lent, sequence, &error.into());
                         }
                     }
                 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tollgate_core::Tick;
 
 use crate::sharing::Sharing;
-use crate::sharing::spend::Lack;
+use crate::sharing::spend::Lacks;
 
 /// What a request lacks before it can be decided: budget that only the store has. Wait until it is
 /// [fetched](Self::fetch), then ask again. Others may have been faster: then it is fetched once more, in
@@ -30,7 +30,7 @@ use crate::sharing::spend::Lack;
 #[must_use = "nothing is asked until it is fetched"]
 pub struct Wait {
     sharing: Arc<Sharing>,
-    lacks: Vec<Lack>,
+    lacks: Lacks,
     patience: Patience,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Debug for Wait {
 
 impl Wait {
     /// Of whoever was first waited for then, or is just now.
-    pub(crate) fn new(sharing: &Arc<Sharing>, lacks: Vec<Lack>, first: Option<Tick>) -> Self {
+    pub(crate) fn new(sharing: &Arc<Sharing>, lacks: Lacks, first: Option<Tick>) -> Self {
         let since = first.unwrap_or_else(|| sharing.now());
         let patience = Patience { since, until: None, is_first: first.is_none() };
         Self { sharing: Arc::clone(sharing), lacks, patience }
