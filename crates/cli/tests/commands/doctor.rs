@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::process::{Redis, Sentinel, free_port, until};
+use crate::process::{Redis, Sentinel, cli, cluster_port, form_cluster, free_port, until};
 use crate::{Folder, Run, tollgate};
 
 /// What no busy machine can make worse.
@@ -354,14 +354,8 @@ fn a_store_has_to_be_named() {
 /// Three primaries, with all slots and no replica.
 fn cluster() -> Vec<Redis> {
     let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1500"];
-    // The servers talk among themselves on a port that is higher by ten thousand.
-    let port = || until("a port is free", || Some(free_port()).filter(|port| *port < 55_000));
-    let servers: Vec<_> = (0..3).map(|_| Redis::start_on(port(), &options)).collect();
-    let addresses: Vec<_> = servers.iter().map(|one| format!("127.0.0.1:{}", one.port)).collect();
-    let mut create = vec!["--cluster", "create"];
-    create.extend(addresses.iter().map(String::as_str));
-    create.push("--cluster-yes");
-    servers[0].cli(&create);
+    let servers: Vec<_> = (0..3).map(|_| Redis::start_on(cluster_port(), &options)).collect();
+    form_cluster(&servers, 3, cli);
     until("the Cluster is whole", || {
         let is_ready = |one: &Redis| {
             let is_whole = one.cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok");

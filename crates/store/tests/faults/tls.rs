@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate_store::{RedisConfig, RedisIdentity, StoreError};
 
 use crate::authority::Authority;
-use crate::process::{Redis, Sentinel, cli, cluster_port, free_port, until};
+use crate::process::{Redis, Sentinel, cli, cluster_port, form_cluster, free_port, until};
 use crate::view::View;
 
 /// A server that lets in nobody whom this authority does not know.
@@ -88,9 +88,7 @@ async fn every_server_of_a_cluster_is_shown_the_certificate() {
     let files = ["ca.pem", "node.pem", "node.key"].map(|name| authority.path(name));
     let tls = ["--tls", "--cacert", &files[0], "--cert", &files[1], "--key", &files[2]];
     let ask = |port, words: &[&str]| cli(port, &[&tls[..], words].concat());
-    let addresses: Vec<_> = servers.iter().map(|one| format!("127.0.0.1:{}", one.port)).collect();
-    let all: Vec<_> = addresses.iter().map(String::as_str).collect();
-    ask(servers[0].port, &[&["--cluster", "create"][..], &all, &["--cluster-yes"]].concat());
+    form_cluster(&servers, 3, ask);
     until("the Cluster is whole", || {
         let is_whole = |one: &Redis| ask(one.port, &["CLUSTER", "INFO"]).contains("state:ok");
         servers.iter().all(is_whole).then_some(())

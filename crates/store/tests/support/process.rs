@@ -181,11 +181,7 @@ impl Drop for Sentinel {
 pub(crate) fn start_cluster(kind: Kind) -> Vec<Redis> {
     let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1500"];
     let servers: Vec<_> = (0..6).map(|_| Redis::start_as(kind, cluster_port(), &options)).collect();
-    let addresses: Vec<_> = servers.iter().map(|one| format!("127.0.0.1:{}", one.port)).collect();
-    let mut create = vec!["--cluster", "create"];
-    create.extend(addresses.iter().map(String::as_str));
-    create.extend(["--cluster-replicas", "1", "--cluster-yes"]);
-    servers[0].cli(&create);
+    form_cluster(&servers, 3, cli);
     until("the Cluster is whole", || {
         let is_ready = |one: &Redis| {
             let is_whole = one.cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok");
@@ -198,6 +194,46 @@ pub(crate) fn start_cluster(kind: Kind) -> Vec<Redis> {
         servers.iter().all(is_ready).then_some(())
     });
     servers
+}
+
+/// Has so many servers share the slots of a Cluster, and those after them be their replicas. `redis-cli --cluster
+/// create` introduces them once: a server that has no time to answer then is never known, and it waits for ever.
+pub(crate) fn form_cluster(
+    servers: &[Redis],
+    primaries: usize,
+    ask: impl Fn(u16, &[&str]) -> String,
+) {
+    let begin = |at: usize| at * 16_384 / primaries;
+    for (at, server) in servers.iter().enumerate() {
+        let (epoch, from, to) = (at + 1, begin(at), begin(at + 1) - 1);
+        ask(server.port, &["CLUSTER", "SET-CONFIG-EPOCH", &epoch.to_string()]);
+        if at < primaries {
+            let slots = ["CLUSTER", "ADDSLOTSRANGE", &from.to_string(), &to.to_string()];
+            assert_eq!(ask(server.port, &slots), "OK");
+        }
+    }
+    let nodes = |port: u16| ask(port, &["CLUSTER", "NODES"]);
+    let introduce = |to: u16, port: u16| {
+        if !nodes(to).contains(&format!(":{port}@")) {
+            ask(to, &["CLUSTER", "MEET", "127.0.0.1", &port.to_string()]);
+        }
+    };
+    until("they know each other", || {
+        for other in &servers[1..] {
+            introduce(servers[0].port, other.port);
+            introduce(other.port, servers[0].port);
+        }
+        let knows_all = |one: &Redis| {
+            let nodes = nodes(one.port);
+            !nodes.contains("handshake") && nodes.matches(" connected").count() == servers.len()
+        };
+        servers.iter().all(knows_all).then_some(())
+    });
+    for (primary, replica) in servers.iter().zip(&servers[primaries..]) {
+        let primary = ask(primary.port, &["CLUSTER", "MYID"]);
+        let replicate = ["CLUSTER", "REPLICATE", &primary];
+        until("it is a replica", || (ask(replica.port, &replicate) == "OK").then_some(()));
+    }
 }
 
 pub(crate) fn cli(port: u16, arguments: &[&str]) -> String {
