@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::Tick;
+use tollgate_core::{Tick, Wall};
 use tollgate_local::{Clock, KeyHash, Place};
 
 use crate::sharing::spend::{Asking, Shared};
@@ -48,9 +48,9 @@ impl Sharing {
                 if let Some(own) = &limit.own {
                     own.undo(key, limit.cost_here(cost), at, clock);
                 }
-                self.debts.remove(owner, cost);
+                self.debts.settle(owner, cost);
             }
-            Back::Uncounted => self.debts.remove(owner, cost),
+            Back::Uncounted => _ = self.debts.settle(owner, cost),
         }
     }
 
@@ -105,6 +105,13 @@ impl Sharing {
 
     pub(super) fn undo(&self, about: About, cost: u64, said: &Said) {
         if let Some(at) = said.spent_at() {
+            self.undo_since(about, cost, at);
+        }
+    }
+
+    /// Gives back what the store has spent then.
+    pub(super) fn undo_since(&self, about: About, cost: u64, at: Wall) {
+        if cost > 0 {
             self.call(Call::Undo { about, cost, at });
         }
     }

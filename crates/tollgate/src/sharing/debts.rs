@@ -2,72 +2,140 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tollgate_core::Tick;
 use tollgate_local::{ByHash, KeyHash};
 
 use crate::sharing::About;
 
 /// What keys have spent that the store does not know of. It is told before it is asked again, or else
 /// a store that was gone for a while would grant everything a second time.
+///
+/// Where a key has less left than it owes, what is missing cannot be paid. But the store may have spent just
+/// that for somebody who waited no longer, with the answer still on its way, and what is given back may be on
+/// its way as well: undone after the debt is forgotten, it could be spent once more. So what is being paid or
+/// could not be is remembered for a while, and is paid by what comes back.
 #[derive(Debug, Default)]
-pub(super) struct Debts(Mutex<ByHash<(About, u64)>>);
+pub(super) struct Debts(Mutex<Book>);
 
-/// Keys whose debts are remembered.
+#[derive(Debug, Default)]
+struct Book {
+    owed: ByHash<(About, u64)>,
+    /// What is being paid or could not be, and until when it is remembered.
+    unpaid: ByHash<(u64, Tick)>,
+}
+
+/// Keys whose debts are remembered, and as many whose debts could not be paid.
 const MOST: usize = 131_072;
 
 impl Debts {
     /// Writes it down, with what the key is called if it is not known yet. `false` if there is no
     /// room.
     pub(super) fn add(&self, owner: KeyHash, cost: u64, about: impl FnOnce() -> About) -> bool {
-        let mut debts = self.lock();
-        if let Some((_, debt)) = debts.get_mut(&owner) {
-            *debt = debt.saturating_add(cost);
-            return true;
-        }
-        let has_room = debts.len() < MOST;
-        if has_room {
-            debts.insert(owner, (about(), cost));
-        }
-        has_room
+        self.lock().add(owner, cost, about)
     }
 
-    /// What has been added is not owed after all.
-    pub(super) fn remove(&self, owner: KeyHash, cost: u64) {
-        if let Some((_, debt)) = self.lock().get_mut(&owner) {
-            *debt = debt.saturating_sub(cost);
+    /// So much of what was added is not owed any more: the store has spent it for nobody, or it is for
+    /// somebody who does not pass after all. How much of it was not owed.
+    pub(super) fn settle(&self, owner: KeyHash, cost: u64) -> u64 {
+        let mut book = self.lock();
+        let mut rest = cost;
+        if let Some((_, owed)) = book.owed.get_mut(&owner) {
+            let some = rest.min(*owed);
+            (rest, *owed) = (rest - some, *owed - some);
+            if *owed == 0 {
+                book.owed.remove(&owner);
+            }
         }
+        book.make_up(owner, rest)
     }
 
-    /// The store has spent so much for nobody. Whether that much is owed: then it is not any more.
-    pub(super) fn settle(&self, owner: KeyHash, cost: u64) -> bool {
-        let mut debts = self.lock();
-        let owed = debts.get_mut(&owner).and_then(|(_, debt)| {
-            *debt = debt.checked_sub(cost)?;
-            Some(*debt)
-        });
-        if owed == Some(0) {
-            debts.remove(&owner);
-        }
-        owed.is_some()
+    /// So much comes back to the key. What is left of it after what could not be paid.
+    pub(super) fn make_up(&self, owner: KeyHash, cost: u64) -> u64 {
+        self.lock().make_up(owner, cost)
     }
 
     /// Nothing is owed for a key any more.
     pub(super) fn forgive(&self, owner: KeyHash) {
-        self.lock().remove(&owner);
+        let mut book = self.lock();
+        book.owed.remove(&owner);
+        book.unpaid.remove(&owner);
     }
 
-    /// How many keys have any.
+    /// How many keys owe something.
     pub(super) fn len(&self) -> usize {
-        self.lock().len()
+        self.lock().owed.len()
     }
 
-    /// Up to so many, to be paid.
+    /// Up to so many, to be [paid](Self::paid), or [taken back](Self::take_back).
     pub(super) fn take(&self, most: usize) -> Vec<(About, u64)> {
-        let mut debts = self.lock();
-        let keys: Vec<KeyHash> = debts.keys().take(most).copied().collect();
-        keys.iter().filter_map(|key| debts.remove(key)).collect()
+        let book = &mut *self.lock();
+        let keys: Vec<KeyHash> = book.owed.keys().take(most).copied().collect();
+        let taken: Vec<_> = keys.iter().filter_map(|key| book.owed.remove(key)).collect();
+        if book.unpaid.len() + taken.len() > MOST {
+            // Few are just being paid.
+            book.unpaid.retain(|_, (_, until)| *until == Tick::MAX);
+        }
+        for (about, owed) in &taken {
+            let (unpaid, until) = book.unpaid.entry(about.owner).or_default();
+            (*unpaid, *until) = (unpaid.saturating_add(*owed), Tick::MAX);
+        }
+        taken
     }
 
-    fn lock(&self) -> MutexGuard<'_, ByHash<(About, u64)>> {
+    /// The store was told of so much of what was taken, and of no more until what is left is forgotten. How
+    /// much of that was too much, because it was made up for meanwhile.
+    pub(super) fn paid(&self, owner: KeyHash, cost: u64, until: Tick) -> u64 {
+        let mut book = self.lock();
+        book.remember_until(owner, until);
+        book.make_up(owner, cost)
+    }
+
+    /// So much of what was taken is owed again, if it was not made up for meanwhile, and the rest is remembered
+    /// until then. `false` if there is no room.
+    pub(super) fn take_back(&self, about: &About, cost: u64, until: Tick) -> bool {
+        let mut book = self.lock();
+        book.remember_until(about.owner, until);
+        let cost = cost - book.make_up(about.owner, cost);
+        book.add(about.owner, cost, || about.clone())
+    }
+
+    /// Forgets what is remembered no longer.
+    pub(super) fn sweep(&self, now: Tick) {
+        self.lock().unpaid.retain(|_, (_, until)| now < *until);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Book> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Book {
+    fn add(&mut self, owner: KeyHash, cost: u64, about: impl FnOnce() -> About) -> bool {
+        if let Some((_, owed)) = self.owed.get_mut(&owner) {
+            *owed = owed.saturating_add(cost);
+            return true;
+        }
+        let has_room = self.owed.len() < MOST;
+        if has_room && cost > 0 {
+            self.owed.insert(owner, (about(), cost));
+        }
+        has_room
+    }
+
+    /// What is left of it after what is unpaid.
+    fn make_up(&mut self, owner: KeyHash, cost: u64) -> u64 {
+        let Some((unpaid, _)) = self.unpaid.get_mut(&owner) else { return cost };
+        let some = cost.min(*unpaid);
+        *unpaid -= some;
+        if *unpaid == 0 {
+            self.unpaid.remove(&owner);
+        }
+        cost - some
+    }
+
+    fn remember_until(&mut self, owner: KeyHash, moment: Tick) {
+        if let Some((_, until)) = self.unpaid.get_mut(&owner) {
+            *until = moment;
+        }
     }
 }

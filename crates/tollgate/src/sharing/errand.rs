@@ -106,9 +106,9 @@ impl Sharing {
             let Lack { about, cost, .. } = &question.lack;
             let said = question.lack.said(&grant);
             // What its rule has let pass meanwhile is paid with it.
-            let is_spent = question.is_told && said.spent_at().is_some();
-            if is_spent && !self.debts.settle(about.owner, *cost) {
-                self.undo(question.lack.about, question.lack.cost, &said);
+            if question.is_told && said.spent_at().is_some() {
+                let rest = self.debts.settle(about.owner, *cost);
+                self.undo(question.lack.about, rest, &said);
             }
         }
     }

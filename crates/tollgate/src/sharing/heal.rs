@@ -4,8 +4,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::time::timeout;
-use tollgate_core::Limit;
 use tollgate_core::lease::Exchange;
+use tollgate_core::{Limit, Wall};
 use tollgate_store::{Ask, Budget, Store as _, StoreError};
 
 use crate::sharing::breaker::Change;
@@ -72,9 +72,9 @@ pub(super) async fn pay(sharing: &Sharing) -> Option<Ask> {
         let paid = sharing.store.exchange(&asks).await;
         for ((about, cost), paid) in costs.into_iter().zip(paid) {
             match paid {
-                Ok(grant) if grant.decision.is_allowed() => {}
+                Ok(grant) if grant.decision.is_allowed() => sharing.is_paid(about, cost, grant.at),
                 // Somebody was faster: there is less to pay with, and it is looked at again.
-                Ok(_) => sharing.owe_more(&about, cost),
+                Ok(_) => sharing.owe_again(&about, cost),
                 Err(error) => unanswered = sharing.owe_still(&about, cost, &error).or(unanswered),
             }
         }
@@ -131,21 +131,38 @@ impl Sharing {
     fn owe_still(&self, about: &About, debt: u64, error: &StoreError) -> Option<Ask> {
         if error.is_about_key() {
             add(&self.counts.unpaid, debt);
+            self.is_paid(about.clone(), 0, self.wall());
             return None;
         }
-        self.owe_more(about, debt);
+        self.owe_again(about, debt);
         self.in_force.has(&about.limit.budget).then(|| about.ask(Exchange::once(0)))
     }
 
-    fn owe_more(&self, about: &About, debt: u64) {
-        if !self.debts.add(about.owner, debt, || about.clone()) {
+    fn owe_again(&self, about: &About, debt: u64) {
+        if !self.debts.take_back(about, debt, self.now().after(self.remembered())) {
             add(&self.counts.unpaid, debt);
         }
+    }
+
+    /// The store has spent so much for what was owed, then. If some of that has come back meanwhile, it goes
+    /// back to the store.
+    fn is_paid(&self, about: About, cost: u64, at: Wall) {
+        let too_much = self.debts.paid(about.owner, cost, self.now().after(self.remembered()));
+        self.undo_since(about, too_much, at);
+    }
+
+    /// For so long what could not be paid is made up for by what comes back: answers to those who wait no
+    /// longer, and what waits to be undone.
+    fn remembered(&self) -> Duration {
+        self.config.timeout * 2 + REMEMBERED
     }
 }
 
 /// How often a store that fails is tried, and places are looked at whose exchanges wait for it.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
+
+/// What was to be undone while the store was left alone is undone within less than this.
+const REMEMBERED: Duration = Duration::from_secs(2);
 
 /// So many debts are paid in one go.
 const AT_ONCE: usize = 512;

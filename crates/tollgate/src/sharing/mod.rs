@@ -246,8 +246,7 @@ impl Sharing {
 
     /// Gives back what was spent some time ago, by a request of which nothing else is known.
     pub(crate) fn refund(&self, shared: &Shared<'_>, name: Arc<[u8]>) {
-        let (about, cost, at) = (shared.about(name), shared.cost, self.wall());
-        self.call(Call::Undo { about, cost, at });
+        self.undo_since(shared.about(name), shared.cost, self.wall());
     }
 
     /// Takes note of what has passed without being asked for. It is paid as what passes while the store

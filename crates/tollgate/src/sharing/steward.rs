@@ -25,7 +25,7 @@ pub(super) struct Steward {
     next: BTreeMap<Place, Tick>,
     swept: Tick,
     /// What is to be undone. While the store is left alone it waits, and what there is no room for stays spent.
-    undone: Vec<(KeyHash, Ask)>,
+    undone: Vec<(About, u64, Wall)>,
     /// Who tells the store what passed without it, one at a time.
     paying: Option<JoinHandle<()>>,
 }
@@ -74,7 +74,7 @@ impl Steward {
         while let Some(one) = call {
             match one {
                 Call::Look(place) => _ = places.insert(place),
-                Call::Undo { about, cost, at } => self.undo(&about, cost, at),
+                Call::Undo { about, cost, at } => self.undo(about, cost, at),
             }
             heard += 1;
             call = if heard >= AT_ONCE { None } else { self.calls.try_recv().ok() };
@@ -93,9 +93,10 @@ impl Steward {
         if sweeps {
             self.swept = now;
             sharing.lapses.sweep(now);
+            sharing.debts.sweep(now);
             sharing.told.sweep(now, |_, told| {
                 if let Some(at) = told.said.spent_at() {
-                    self.undo(&told.about, told.cost, at);
+                    self.undo(told.about, told.cost, at);
                 }
             });
         }
@@ -107,11 +108,16 @@ impl Steward {
             self.paying = Some(tokio::spawn(async move { _ = pay(&sharing).await }));
         }
         if !self.undone.is_empty() && !sharing.breaker.is_open() {
-            let sharing = Arc::clone(sharing);
             let some = self.undone.len().min(AT_ONCE);
-            let undone: Vec<_> = self.undone.drain(..some).collect();
+            let undone = self.undone.drain(..some);
+            // What could not be paid is made up for first.
+            let rest = undone.filter_map(|(about, cost, at)| {
+                let rest = sharing.debts.make_up(about.owner, cost);
+                (rest > 0).then(|| (about.owner, about.ask(Exchange::undo(rest, at))))
+            });
+            let (owners, asks): (Vec<KeyHash>, Vec<Ask>) = rest.unzip();
+            let sharing = Arc::clone(sharing);
             tokio::spawn(async move {
-                let (owners, asks): (Vec<KeyHash>, Vec<Ask>) = undone.into_iter().unzip();
                 // Whatever is lost of it stays spent.
                 let _ = sharing.exchange(&asks, sharing.now()).await;
                 // What was denied before may pass now.
@@ -121,9 +127,9 @@ impl Steward {
     }
 
     /// What the store has spent then is given back to the key.
-    fn undo(&mut self, about: &About, cost: u64, at: Wall) {
+    fn undo(&mut self, about: About, cost: u64, at: Wall) {
         if self.undone.len() < MOST_UNDONE {
-            self.undone.push((about.owner, about.ask(Exchange::undo(cost, at))));
+            self.undone.push((about, cost, at));
         }
     }
 

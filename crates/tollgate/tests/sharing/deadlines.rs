@@ -127,6 +127,23 @@ fn what_a_store_spends_in_its_own_time_for_those_who_gave_up_is_undone() {
     });
 }
 
+/// The store spends the last of the limit for somebody whose rule has let him pass meanwhile. The same is
+/// owed until the answer is here, and it may just be looked for then with what it could be paid.
+#[test]
+fn what_is_spent_too_late_stays_spent_also_while_what_passed_is_being_paid() {
+    run(async {
+        let rule = rule("limit: 1/day, consistency: strict", "allow");
+        for before in 0..100 {
+            let remote = Remote::new(&rule, 20, SharingConfig::default());
+            remote.pass(before).await;
+            let one = remote.ask_within(HASTE);
+            remote.pass(300).await;
+            assert_eq!(one.await.unwrap(), (true, HASTE));
+            assert_eq!(remote.left().await, 0, "asked after {before} ms");
+        }
+    });
+}
+
 #[test]
 fn what_is_lent_too_late_for_one_is_for_whoever_comes_next() {
     run(async {

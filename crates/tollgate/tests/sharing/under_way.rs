@@ -74,25 +74,32 @@ fn a_refund_reaches_the_store() {
     });
 }
 
+/// What passed meanwhile is paid with what comes back.
 #[test]
 fn a_refund_waits_for_a_store_that_is_gone() {
     run(async {
-        let fleet = Fleet::new(
-            1,
-            "rules: [{ name: a, key: [], limit: 10/h, algorithm: fixed_window, on_store_failure: deny }]",
-        );
-        let request = Request::new("POST", "/v1/completions");
-        assert!(fleet.passes(0, &request.cost(8)).await);
-        fleet.shop.go();
-        fleet.passing(&request, 10).await;
-        assert!(fleet.nodes[0].sharing().unwrap().is_degraded);
-        fleet.nodes[0].refund(&request.cost(5));
-        fleet.pass(Duration::from_secs(1)).await;
-        fleet.shop.come_back();
-        for _ in 0..10 {
-            fleet.pass(Duration::from_millis(100)).await;
+        for (policy, left) in [("deny", 7), ("allow", 0)] {
+            let fleet = Fleet::new(
+                1,
+                &format!(
+                    "rules: [{{ name: a, key: [], limit: 10/h, algorithm: fixed_window, \
+                     on_store_failure: {policy} }}]"
+                ),
+            );
+            let request = Request::new("POST", "/v1/completions");
+            assert!(fleet.passes(0, &request.cost(8)).await);
+            fleet.shop.go();
+            let passing = fleet.passing(&request, 10).await;
+            assert_eq!(passing, if policy == "allow" { 10 } else { 0 });
+            assert!(fleet.nodes[0].sharing().unwrap().is_degraded);
+            fleet.nodes[0].refund(&request.cost(5));
+            fleet.pass(Duration::from_secs(1)).await;
+            fleet.shop.come_back();
+            for _ in 0..10 {
+                fleet.pass(Duration::from_millis(100)).await;
+            }
+            assert_eq!(fleet.left(0, "a", &request).await, left, "{policy}");
         }
-        assert_eq!(fleet.left(0, "a", &request).await, 7);
     });
 }
 
