@@ -95,20 +95,21 @@ impl<T> ToldAnswers<T> {
         Ok(())
     }
 
-    /// Takes an answer to a request of this cost, if there is one; a failure stands for any.
+    /// Takes an answer to a request of this cost, if there is one. A failure stands for any, but it may be that of
+    /// somebody who had less time: whoever has an answer takes that.
     pub(crate) fn take(&self, key: KeyHash, cost: u64, looks: bool, now: Tick) -> Option<Told<T>> {
         let shard = &self.shards[key.part_of(SHARDS)];
         let mut answers = shard.lock();
         let all = answers.get_mut(&key)?;
-        let fits = |told: &Told<T>| {
-            now < told.until
-                && match told.said {
-                    Said::Seen(_) => looks,
-                    Said::Decided(..) => !looks && told.cost == cost,
-                    Said::Failed(_) => true,
-                }
+        let live = |told: &Told<T>| now < told.until;
+        let answers_it = |told: &Told<T>| match told.said {
+            Said::Seen(_) => looks,
+            Said::Decided(..) => !looks && told.cost == cost,
+            Said::Failed(_) => false,
         };
-        let at = all.iter().position(fits)?;
+        let failed = |told: &Told<T>| matches!(told.said, Said::Failed(_));
+        let answer = all.iter().position(|told| live(told) && answers_it(told));
+        let at = answer.or_else(|| all.iter().position(|told| live(told) && failed(told)))?;
         let told = all.swap_remove(at);
         if all.is_empty() {
             answers.remove(&key);
@@ -155,5 +156,31 @@ impl<T> ToldAnswers<T> {
 impl<T> Shard<T> {
     fn lock(&self) -> MutexGuard<'_, Answers<T>> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::Tick;
+    use tollgate_local::{Key, Seed};
+
+    use super::*;
+
+    #[test]
+    fn whoever_has_an_answer_does_not_take_the_failure_of_another() {
+        let (answers, key) = (ToldAnswers::default(), "alice".hash(&Seed::new(7)));
+        let allowed = Said::Decided(Decision::unlimited(), None);
+        let failed =
+            Said::Failed(Arc::new(StoreError::Timeout { after: Duration::from_millis(15) }));
+        for said in [failed.clone(), Said::Seen(Decision::unlimited()), failed, allowed] {
+            let told = Told { cost: 1, said, about: (), until: Tick::MAX };
+            answers.put(key, told).expect("there is room");
+        }
+        let mut take = |looks| answers.take(key, 1, looks, Tick::ZERO).map(|told| told.said);
+        assert!(matches!(take(false), Some(Said::Decided(..))));
+        assert!(matches!(take(true), Some(Said::Seen(_))));
+        assert!(matches!(take(true), Some(Said::Failed(_))));
+        assert!(matches!(take(false), Some(Said::Failed(_))));
+        assert!(take(false).is_none());
     }
 }
