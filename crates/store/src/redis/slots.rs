@@ -123,8 +123,8 @@ mod tests {
     #[test]
     fn who_has_no_name_is_where_it_was_asked() {
         let slots = slots(&[(0, 10, &[("", 1), ("b", 2)]), (11, 12, &[("c", 3)])]);
-        assert_eq!(slots.node_of(10).as_deref(), Some("here:1"));
-        assert_eq!(slots.node_of(11).as_deref(), Some("c:3"));
+        assert_eq!(slots.node_of(10), Some("here:1"));
+        assert_eq!(slots.node_of(11), Some("c:3"));
         assert_eq!(slots.node_of(13), None);
         assert_eq!(slots.known().len(), 3);
         assert_eq!(slots.primaries().len(), 2);

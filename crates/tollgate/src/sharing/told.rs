@@ -176,7 +176,7 @@ mod tests {
             let told = Told { cost: 1, said, about: (), until: Tick::MAX };
             answers.put(key, told).expect("there is room");
         }
-        let mut take = |looks| answers.take(key, 1, looks, Tick::ZERO).map(|told| told.said);
+        let take = |looks| answers.take(key, 1, looks, Tick::ZERO).map(|told| told.said);
         assert!(matches!(take(false), Some(Said::Decided(..))));
         assert!(matches!(take(true), Some(Said::Seen(_))));
         assert!(matches!(take(true), Some(Said::Failed(_))));
