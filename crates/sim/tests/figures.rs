@@ -159,16 +159,23 @@ fn no_token_buckets(count: u64, period: &str) -> [Subject; 3] {
 fn permits_need_no_more_questions_on_the_average() {
     let (keys, nodes) = (2, 5);
     // Each is out for 150 ms: there are twice as many as it takes, as many, half or a tenth of them.
-    for (per_node, permits) in
-        [(10, 15), (10, 3), (100, 150), (100, 75), (100, 37), (100, 7), (300, 112), (1_000, 1_500)]
-    {
+    for (per_node, permits) in [
+        (10, 15),
+        (10, 3),
+        (100, 150),
+        (100, 75),
+        (100, 37),
+        (100, 7),
+        (1_000, 1_500),
+        (1_000, 375),
+    ] {
         let subject = Subject::permits(NonZeroU32::new(permits).unwrap());
         let per_second = per_node * keys * nodes;
         let fleet = Hot { keys, sample: keys, nodes, per_second, ..Hot::of(subject) };
         let figures = hot(&fleet).unwrap();
         let load = format!("{permits} permits, {per_node}/s: {figures:?}");
         assert!(figures.busiest_lease <= 12.0, "{load}");
-        assert!(figures.most_in_a_second <= 30, "{load}");
+        assert!(figures.most_in_a_second <= 25, "{load}");
         assert!(figures.requests > 0.9 * per_second as f64, "{load}");
     }
 }

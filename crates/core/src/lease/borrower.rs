@@ -152,7 +152,7 @@ impl Borrower {
             return Spend::Taken(Receipt { cost, decision });
         }
         self.demand.missed(cost);
-        let waits = self.pending.is_some() || now < self.asks_from();
+        let waits = self.pending.is_some() || self.gives || now < self.asks_from();
         match self.seen {
             Some(seen) if waits && self.is_short(cost, now) => {
                 let retry =

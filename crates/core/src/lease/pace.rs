@@ -10,8 +10,7 @@ use crate::time::{Tick, nanos};
 /// at the beginning of a burst.
 ///
 /// A request that finds nothing and knows of no reason why asks in any case. Leases that are over sooner than
-/// a quarter of a second have to be renewed more often, and questions about them are paid sooner. Those about
-/// permits cost nothing: they may be free at any moment, and one that is not needed is missing elsewhere.
+/// a quarter of a second have to be renewed more often, and questions about them are paid sooner.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     /// When all questions are paid.
@@ -23,9 +22,7 @@ pub(super) struct Pace {
 impl Pace {
     /// Nothing was asked yet.
     pub(super) fn of(terms: &Terms) -> Self {
-        let each =
-            if terms.is_reusable() { Duration::ZERO } else { EACH.min(terms.hold() * 3 / 8) };
-        Self { paid: Tick::ZERO, each }
+        Self { paid: Tick::ZERO, each: EACH.min(terms.hold() * 3 / 8) }
     }
 
     /// A question is asked.

@@ -43,12 +43,13 @@ impl Borrower {
             // There is nothing to give back. What was used is told when it is time to ask again.
             0 => self.idle_from().max(self.more_from()),
             _ => {
-                let kept = self.last_sent.after(LEAST_KEPT);
-                let unpaid = match self.is_plenty_left() {
-                    true => UNPAID_TO_GIVE_BACK,
-                    false => UNPAID_TO_GIVE_BACK_SOON,
+                let paid = match (self.terms.is_reusable(), self.is_plenty_left()) {
+                    // A permit that is not needed here is missing elsewhere until its lease is over.
+                    (true, _) => Tick::ZERO,
+                    (false, true) => self.pace.leaves(UNPAID_TO_GIVE_BACK),
+                    (false, false) => self.pace.leaves(UNPAID_TO_GIVE_BACK_SOON),
                 };
-                self.idle_from().max(kept).max(self.pace.leaves(unpaid))
+                self.idle_from().max(self.last_sent.after(LEAST_KEPT)).max(paid)
             }
         });
         // Long before the lease is over, and often enough for the store to know what is used. Permits
@@ -58,7 +59,8 @@ impl Borrower {
         let renewal = (is_idle || self.used > 0 && is_reusable)
             .then(|| self.last_sent.after(self.demand.renewal().min(most)));
         let more = (self.unmet() > 0 || self.is_low()).then(|| self.more_from());
-        let turn = self.gives.then_some(self.latest);
+        // What is given up is free one after the other, and goes together.
+        let turn = self.gives.then(|| self.latest.max(self.last_sent.after(SHORT_PAUSE)));
         [idle, renewal, more, turn].into_iter().flatten().min()
     }
 
@@ -224,8 +226,10 @@ impl Borrower {
         // It may have more, and lend no more of it to one node at once.
         let is_little = self.terms.time_for(grant.decision.remaining()) < pause;
         let is_denied = !grant.decision.is_allowed();
+        // Of permits nothing comes in by itself.
+        let is_last = self.terms.is_reusable() && grant.decision.remaining() == 0;
         self.short_of = match is_less || is_denied {
-            _ if gives => Some(1),
+            _ if gives || is_last => Some(1),
             true if is_little => Some(1),
             true if is_denied => Some(exchange.cost),
             true if got < exchange.least => Some(exchange.least),
@@ -248,12 +252,13 @@ impl Borrower {
         true
     }
 
-    /// From when on the node asks for more. What the store did not have is asked for when it may have it, and
-    /// that is a while from each time to the next.
+    /// From when on the node asks for more. Tokens that the store did not have are asked for when it may have
+    /// them, and that is a while from each time to the next. Permits that it did not have may be free at any
+    /// moment; while it has some, each that is missing is asked for.
     pub(super) fn more_from(&self) -> Tick {
-        match self.short_of {
-            Some(_) => self.ready,
-            None => self.ready.max(self.pace.leaves(UNPAID_FOR_MORE)),
+        match self.short_of.is_some() == self.terms.is_reusable() {
+            true => self.ready.max(self.pace.leaves(UNPAID_FOR_MORE)),
+            false => self.ready,
         }
     }
 
@@ -287,14 +292,19 @@ impl Borrower {
     }
 
     /// How much a node had better have that nobody uses yet. Of tokens what it is asked for in a while. Of
-    /// permits, which come back, as many as it had in use at once, and some more where there are plenty: what
-    /// lies with one node is missing at another.
-    fn spare(&self) -> u64 {
+    /// permits, which come back, as many as it had in use at once, and some more where there are plenty, or
+    /// somebody found none: what lies with one node is missing at another.
+    fn spare(&self, is_missed: bool) -> u64 {
         match (self.terms.is_reusable(), self.demand.target()) {
             (false, target) => target,
             (true, 0) => 0,
             (true, _) => {
-                let more = if self.is_plenty_left() { self.peak.div_ceil(SHARE).max(1) } else { 0 };
+                let left = self.seen.map_or(1, |seen| seen.remaining().div_ceil(SHARE));
+                let more = match self.is_plenty_left() {
+                    _ if is_missed => self.peak.min(left),
+                    true => self.peak.div_ceil(SHARE).max(1),
+                    false => 0,
+                };
                 (self.peak + more).saturating_sub(self.used)
             }
         }
@@ -318,7 +328,7 @@ impl Borrower {
         let is_busy = now < self.last_spend.after(self.idle());
         let is_wanted = unmet > 0 || cost > 0 || is_busy;
         self.demand.begin_anew(now, is_wanted, now.since(self.last_spend));
-        let target = self.spare();
+        let target = self.spare(unmet > 0);
         // What a request asks for comes on top of what is here.
         if self.terms.is_reusable() && cost == 0 && self.tokens > target.max(unmet) {
             let back = self.tokens - target.max(unmet);
@@ -407,7 +417,8 @@ const SHARE: u64 = 8;
 /// No sum that is told is larger than this and the most that a limit can have, together.
 const MOST_TOLD: u64 = 1 << 48;
 
-/// The pause after a grant that was less than was wanted, where there is more.
+/// The pause after a grant that was less than was wanted, where there is more; and from one question to the
+/// next that only gives up permits.
 const SHORT_PAUSE: Duration = Duration::from_millis(25);
 
 /// So many questions may be unpaid when one is sent only to give back, where there is plenty and where it is
