@@ -1,8 +1,8 @@
 //! How often a node asks the store about what else is lent than token buckets, in virtual time.
 //!
 //! Windows and leaky buckets are lent as token buckets are, and what counts is the same. Slots of rules about
-//! what is under way at once come back whenever a request ends, and are asked for whenever one is missing.
-//! What counts of them is the average.
+//! what is under way at once come back whenever a request ends, and are asked for whenever some are missing that
+//! may be free. What counts of them is the average.
 
 use std::num::NonZero;
 

@@ -45,12 +45,18 @@ pub(super) fn run(session: &mut Session) -> Result<(), BenchError> {
         }
         program.refuse_others()
     })?;
-    for (name, ours) in names.into_iter().zip([alone, whole]) {
+    let rows = names.into_iter().zip([alone, whole]).map(|(name, ours)| {
         let note =
             format!("of the processors, a decision takes {ours}, an EVALSHA for each {peers}");
         let peer = ("an EVALSHA for each", median(peers.rates.clone()));
-        let row = Row::against(name, Unit::ThousandsPerSecond, median(ours.rates), peer);
-        session.add(row.promising(Reach::Times(2.0)).noting(note));
+        Row::against(name, Unit::ThousandsPerSecond, median(ours.rates), peer).noting(note)
+    });
+    // An engine does much that a call by hand does not: what is promised is about the same work.
+    for (row, promised) in rows.zip([Some(Reach::Times(2.0)), None]) {
+        session.add(match promised {
+            Some(reach) => row.promising(reach),
+            None => row,
+        });
     }
     Ok(())
 }
