@@ -16,9 +16,9 @@ use crate::sync::{AtomicU64, Ordering};
 /// use tollgate_local::{Key, Lately, Seed};
 /// let (lately, alice) = (Lately::new(1_000), "alice".hash(&Seed::random()));
 /// let later = Tick::ZERO.after(Duration::from_secs(3));
-/// assert!(!lately.came(alice, Tick::ZERO, Duration::from_secs(5)), "never before");
-/// assert!(lately.came(alice, later, Duration::from_secs(5)));
-/// assert!(!lately.came(alice, later.after(Duration::from_secs(9)), Duration::from_secs(5)));
+/// assert_eq!(lately.came(alice, Tick::ZERO), None, "never before");
+/// assert_eq!(lately.came(alice, later), Some(Duration::from_secs(3)));
+/// assert!(lately.has(alice, later.after(Duration::from_secs(4)), Duration::from_secs(5)));
 /// ```
 #[derive(Debug)]
 pub struct Lately {
@@ -45,21 +45,19 @@ impl Lately {
         Self { sets: (0..sets).map(|_| Set::default()).collect() }
     }
 
-    /// Whether the key came within the last `span`. It has come now.
+    /// How long ago the key came last, in whole milliseconds, as far as that is known. It has come now.
     ///
     /// ```
-    /// # use std::time::Duration;
     /// # use tollgate_core::Tick;
     /// # use tollgate_local::{Key, Lately, Seed};
     /// let (lately, key) = (Lately::new(1), 7u64.hash(&Seed::random()));
-    /// assert!(!lately.came(key, Tick::ZERO, Duration::MAX));
+    /// assert_eq!(lately.came(key, Tick::ZERO), None);
     /// ```
-    pub fn came(&self, key: KeyHash, now: Tick, span: Duration) -> bool {
+    pub fn came(&self, key: KeyHash, now: Tick) -> Option<Duration> {
         let places = &self.set(key).0;
-        let place = self.find(key).or_else(|| places.iter().max_by_key(|place| age(place, now)));
-        let Some(place) = place else { return false };
+        let place = self.find(key).or_else(|| places.iter().max_by_key(|place| age(place, now)))?;
         let before = place.swap(tag(key) << 32 | u64::from(millis(now)), Ordering::Relaxed);
-        is_within(before, key, now, span)
+        ago(before, key, now)
     }
 
     /// Whether the key came within the last `span`, if it does not come now.
@@ -71,11 +69,12 @@ impl Lately {
     /// let (lately, key) = (Lately::new(1), 7u64.hash(&Seed::random()));
     /// assert!(!lately.has(key, Tick::ZERO, Duration::MAX));
     /// assert!(!lately.has(key, Tick::ZERO, Duration::MAX));
-    /// lately.came(key, Tick::ZERO, Duration::MAX);
+    /// lately.came(key, Tick::ZERO);
     /// assert!(lately.has(key, Tick::ZERO, Duration::MAX));
     /// ```
     pub fn has(&self, key: KeyHash, now: Tick, span: Duration) -> bool {
-        self.find(key).is_some_and(|place| is_within(place.load(Ordering::Relaxed), key, now, span))
+        let ago = self.find(key).and_then(|place| ago(place.load(Ordering::Relaxed), key, now));
+        ago.is_some_and(|ago| ago <= span)
     }
 
     /// The place that the key has.
@@ -114,16 +113,14 @@ const fn passed(place: u64, now: Tick) -> u64 {
     millis(now).wrapping_sub(place as u32) as u64
 }
 
-/// Whether what stands at a place is of the key, and no older than that.
-fn is_within(place: u64, key: KeyHash, now: Tick, span: Duration) -> bool {
-    place >> 32 == tag(key) && u128::from(passed(place, now)) <= span.as_millis()
+/// How old what stands at a place is, if it is of the key.
+fn ago(place: u64, key: KeyHash, now: Tick) -> Option<Duration> {
+    (place >> 32 == tag(key)).then(|| Duration::from_millis(passed(place, now)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const SPAN: Duration = Duration::from_secs(5);
 
     /// Of one set.
     fn key(number: u64) -> KeyHash {
@@ -138,11 +135,12 @@ mod tests {
     fn keys_that_come_in_turns_do_not_make_each_other_forgotten() {
         let lately = Lately::new(1);
         for number in 1..=8 {
-            assert!(!lately.came(key(number), at(1), SPAN), "{number} is new");
+            assert_eq!(lately.came(key(number), at(1)), None, "{number} is new");
         }
         for second in 2..20 {
             for number in 1..=8 {
-                assert!(lately.came(key(number), at(second), SPAN), "{number} at {second}");
+                let ago = lately.came(key(number), at(second));
+                assert_eq!(ago, Some(Duration::from_secs(1)), "{number} at {second}");
             }
         }
     }
@@ -151,9 +149,9 @@ mod tests {
     fn a_key_too_many_takes_the_place_of_who_came_longest_ago() {
         let lately = Lately::new(8);
         for number in 1..=8 {
-            lately.came(key(number), at(10 - number), SPAN);
+            lately.came(key(number), at(10 - number));
         }
-        lately.came(key(9), at(10), SPAN);
+        lately.came(key(9), at(10));
         let there: Vec<_> =
             (1..=9).filter(|number| lately.has(key(*number), at(10), Duration::MAX)).collect();
         assert_eq!(there, [1, 2, 3, 4, 5, 6, 7, 9]);
@@ -163,10 +161,10 @@ mod tests {
     fn whoever_has_read_the_clock_earlier_takes_no_fresh_place() {
         let lately = Lately::new(8);
         for number in 1..=8 {
-            lately.came(key(number), at(10 + number), SPAN);
+            lately.came(key(number), at(10 + number));
         }
-        assert!(!lately.came(key(9), at(15), SPAN));
-        assert!(lately.has(key(8), at(18), SPAN), "it came after that time");
-        assert!(!lately.has(key(1), at(11), SPAN), "it came longest ago");
+        assert_eq!(lately.came(key(9), at(15)), None);
+        assert!(lately.has(key(8), at(18), Duration::MAX), "it came after that time");
+        assert!(!lately.has(key(1), at(11), Duration::from_secs(5)), "it came longest ago");
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tollgate_core::Tick;
-use tollgate_core::lease::{Borrower, Node, Terms};
+use tollgate_core::lease::{Borrower, Exchange, Node, Terms};
 
 use crate::chance::Chance;
 
@@ -115,6 +115,18 @@ impl Member {
             *lent = Borrower::new(self.node, terms);
             self.permits.sent = (0, 0);
         }
+    }
+
+    /// Another key takes its place, if it can leave: whoever comes next finds another borrower. What it has
+    /// to tell the store before.
+    pub(crate) fn leave(&mut self, now: Tick, terms: Option<Terms>) -> Option<Exchange> {
+        let (lent, terms) = (self.borrower.as_mut()?, terms?);
+        lent.silence(now)?;
+        let last = lent.leave(now);
+        self.node.incarnation += 1;
+        *lent = Borrower::new(self.node, terms);
+        self.permits.sent = (0, 0);
+        last
     }
 
     /// The same with a clock that gains so many millionths.

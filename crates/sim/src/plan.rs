@@ -34,6 +34,8 @@ pub struct Plan {
     pub together: bool,
     /// How long a message takes, at least and at most.
     pub delay: (u64, u64),
+    /// How often a node that is asked has given the key's place to another key before.
+    pub displaced: u64,
     /// How often a message is lost.
     pub lost: u64,
     /// How often a message comes twice.
@@ -116,6 +118,7 @@ impl Plan {
             turns: None,
             together: false,
             delay: (MILLI, 2 * MILLI),
+            displaced: 0,
             lost: 0,
             repeated: 0,
             in_vain: 0,

@@ -80,6 +80,7 @@ impl Plan {
             takeovers: c.sometimes(400, now_and_then),
             // Some last longer than a lease of permits.
             work: c.sometimes(500, |c| c.between((SECOND, 6 * SECOND))).unwrap_or(calm.work),
+            displaced: c.sometimes(300, |c| c.below(100)).unwrap_or(0),
             ..calm
         }
     }

@@ -176,7 +176,7 @@ impl<S: Store, C: Clock> Carrying<S, C> {
         for ((at, before), answer) in of_second.into_iter().zip(said) {
             if answer.is_ok() && !asks[at].exchange().is_look() {
                 let done = self.done.get_or_init(|| Lately::new(self.keys));
-                done.came(before.owner, now, Duration::MAX);
+                done.came(before.owner, now);
             }
             answers[at] = answer;
         }

@@ -240,6 +240,26 @@ impl Borrower {
         self.last_spend.max(self.last_sent).after(self.terms.hold().max(REMEMBERED))
     }
 
+    /// For how long nobody was let pass and nobody asked. `None` if the borrower cannot [leave](Self::leave) now: an
+    /// answer is on its way to it, or permits that it lent are in use.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Limit, Tick, lease::{Borrower, Node, Terms}};
+    /// let terms = Terms::of(&Limit::token_bucket("1k/s")?, Duration::ZERO).expect("it is lent");
+    /// let mut borrower = Borrower::new(Node { number: 1, incarnation: 1 }, terms);
+    /// let ask = borrower.ask(Tick::ZERO, 1).expect("nothing is under way");
+    /// let later = Tick::ZERO.after(Duration::from_secs(1));
+    /// assert_eq!(borrower.silence(later), None);
+    /// borrower.abandon(ask.sequence);
+    /// assert_eq!(borrower.silence(later), Some(Duration::from_secs(1)));
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn silence(&self, now: Tick) -> Option<Duration> {
+        let is_needed = self.pending.is_some() || self.terms.is_reusable() && self.used > 0;
+        (!is_needed).then(|| now.since(self.last_spend.max(self.last_sent)))
+    }
+
     /// What can be spent now or later.
     pub(super) const fn all_tokens(&self) -> u64 {
         self.tokens + self.coming.tokens

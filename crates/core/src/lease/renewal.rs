@@ -117,6 +117,35 @@ impl Borrower {
         Some(self.send(now, cost))
     }
 
+    /// The last exchange of a borrower that another key's is to take the place of: all that it holds goes back.
+    /// `None` if there is nothing to tell, or it [cannot leave](Self::silence). If it does not get there the store
+    /// has it back when the lease is over.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::{Anchor, Limit, Phase, Tick, lease::{Borrower, Lender, Node}};
+    /// let limit = Limit::token_bucket("1k/s")?;
+    /// let lender = Lender::new(&limit, Anchor::default(), Duration::ZERO).expect("it is no log");
+    /// let mut account = lender.open(Tick::ZERO, Phase::default());
+    /// let node = Node { number: 1, incarnation: 1 };
+    /// let mut borrower = Borrower::new(node, lender.terms().expect("it is lent"));
+    /// borrower.spend(Tick::ZERO, 100);
+    /// let more = borrower.exchange(Tick::ZERO).expect("it lacks a hundred");
+    /// borrower.answer(Tick::ZERO, &lender.exchange(&mut account, Tick::ZERO, &more).expect("it is new"));
+    /// assert_eq!(lender.left(&mut account, Tick::ZERO), 900);
+    /// let last = borrower.leave(Tick::ZERO).expect("it holds a hundred");
+    /// lender.exchange(&mut account, Tick::ZERO, &last).expect("it is new");
+    /// assert_eq!(lender.left(&mut account, Tick::ZERO), 1_000);
+    /// # Ok::<(), tollgate_core::LimitError>(())
+    /// ```
+    pub fn leave(&mut self, now: Tick) -> Option<Exchange> {
+        let now = self.advance(now);
+        self.silence(now)?;
+        self.give_back();
+        let is_told = self.told == self.used && self.told_returned == self.returned;
+        (!is_told).then(|| Exchange { want: 0, least: 0, ..self.send(now, 0) })
+    }
+
     /// Whether an answer is awaited, which may bring something.
     ///
     /// ```

@@ -13,7 +13,8 @@
 //! ```
 //!
 //! There are so many purses and no more. A key that finds no place is decided by the store each
-//! time, which is slower, and as exact.
+//! time, which is slower, and as exact; unless it comes so often that it should have the place of
+//! the [idlest](Purses::idlest).
 
 mod lent;
 mod pocket;
@@ -24,6 +25,7 @@ pub use purse::Taken;
 
 use std::sync::atomic::{AtomicU64 as Count, Ordering as Counting};
 use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::Duration;
 
 use tollgate_core::lease::Borrower;
 use tollgate_core::{Decision, Tick};
@@ -269,6 +271,40 @@ impl<T> Purses<T> {
         self.owner(place).store(owner, Ordering::Release);
         drop(claim);
         Some(Lent { purses: self, place, book, is_tended: false })
+    }
+
+    /// The borrower in whose place the key might come if none is free: of those that can
+    /// [leave](Borrower::leave) the one that nobody has asked for longest, if that is as long as `least`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::Tick;
+    /// use tollgate_local::{KeyHash, Purses};
+    /// fn make_room(purses: &Purses<()>, key: KeyHash, now: Tick) -> bool {
+    ///     let idlest = purses.idlest(key, now, Duration::from_secs(1));
+    ///     idlest.is_some_and(|mut idlest| {
+    ///         // To be sent, or it is missing until the lease is over.
+    ///         let _last = idlest.borrower().leave(now);
+    ///         idlest.close();
+    ///         true
+    ///     })
+    /// }
+    /// ```
+    pub fn idlest(&self, key: KeyHash, now: Tick, least: Duration) -> Option<Lent<'_, T>> {
+        let set = self.set_of(key);
+        let places = (set * WAYS..(set + 1) * WAYS).map(|place| Place(place as u32));
+        // Only looked at, so that nobody who takes from a purse finds it empty because of that.
+        let silent = places.filter_map(|place| {
+            let book = self.try_book(place)?;
+            let Book { borrower, filled, .. } = book.as_deref()?;
+            let is_silent = self.purses[place.0 as usize].is_untouched(*filled);
+            Some((borrower.silence(now).filter(|_| is_silent)?, place))
+        });
+        let (_, place) = silent.max()?;
+        let book = self.try_book(place)?;
+        let lent = book.is_some().then(|| self.opened(place, book, now))?;
+        let silence = lent.book.as_ref()?.borrower.silence(now);
+        silence.is_some_and(|silence| silence >= least).then_some(lent)
     }
 
     /// The borrower behind a purse, if somebody's lies there.

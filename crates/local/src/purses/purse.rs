@@ -329,6 +329,12 @@ impl Purse {
         }
     }
 
+    /// Whether nobody has taken anything, or was denied, since so much was put in.
+    pub(super) fn is_untouched(&self, filled: u64) -> bool {
+        let word = self.word.load(Ordering::Relaxed);
+        tokens(word) == filled && self.denied.load(Ordering::Relaxed) == 0
+    }
+
     pub(super) fn put_back(&self, from: u8, cost: u64) {
         let mut word = self.word.load(Ordering::Acquire);
         while filling(word) == from && cost <= TOKENS - tokens(word) {

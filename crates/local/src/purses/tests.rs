@@ -336,3 +336,34 @@ fn little_is_taken_one_by_one() {
     let left = purses.known(key("a"), at(1)).unwrap().borrower().tokens(at(1));
     assert_eq!(left, 497);
 }
+
+#[test]
+fn the_idlest_is_who_was_silent_for_longest_and_waits_for_nothing() {
+    let lender =
+        Lender::new(&Limit::token_bucket("100/min").unwrap(), Anchor::default(), Duration::ZERO);
+    let lender = lender.unwrap();
+    let purses = Purses::new(1);
+    // All of one set: each was lent something, a second after the one before.
+    let mut accounts: Vec<_> = (0..4).map(|_| lender.open(Tick::ZERO, Phase::default())).collect();
+    for (number, account) in accounts.iter_mut().enumerate() {
+        let (name, now) = (format!("{number}"), at(number as u64 * 1_000));
+        let new = || (Borrower::new(NODE, lender.terms().unwrap()), number);
+        let mut lent = purses.open(key(&name), now, new).unwrap();
+        assert_eq!(lent.borrower().spend(now, 4), Spend::Ask);
+        let more = lent.borrower().exchange(now).unwrap();
+        // The third is never answered.
+        if number != 2 {
+            let grant = lender.exchange(account, now, &more).unwrap();
+            assert!(lent.borrower().answer(now, &grant));
+        }
+    }
+    let idlest = |now, least| purses.idlest(key("new"), now, least).map(|lent| *lent.beside());
+    let second = Duration::from_secs(1);
+    assert_eq!(idlest(at(4_000), second * 4), Some(0));
+    assert_eq!(idlest(at(4_000), second * 5), None, "nobody was silent for so long");
+    assert!(matches!(purses.take(key("0"), at(4_000), 1), Taken::Spent { .. }));
+    assert_eq!(idlest(at(4_500), second), Some(1), "nobody has told the borrower of it yet");
+    purses.idlest(key("new"), at(4_500), second).unwrap().close();
+    assert_eq!(idlest(at(4_500), second), Some(3), "who waits for an answer stays");
+    assert_eq!(purses.places().count(), 3);
+}

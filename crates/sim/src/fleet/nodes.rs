@@ -50,6 +50,13 @@ impl Fleet {
         let member = &mut self.members[place];
         let now = member.clock(self.now);
         member.forget_if_cold(now, terms);
+        if self.plan.displaced > 0
+            && self.chance.per_mille(self.plan.displaced)
+            && let Some(last) = member.leave(now, terms)
+        {
+            self.send(place, last);
+        }
+        let member = &mut self.members[place];
         let said = member.borrower.as_mut().map_or(Spend::Ask, |lent| lent.spend(now, cost));
         match said {
             Spend::Taken(receipt) => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tollgate_core::Tick;
 use tollgate_core::lease::{Borrower, Exchange, Grant, Spend};
-use tollgate_local::{ByHash, Lent, Place};
+use tollgate_local::{ByHash, KeyHash, Lent, Place};
 use tollgate_rules::OnStoreFailure;
 use tollgate_store::{Ask, StoreError};
 
@@ -255,13 +255,31 @@ impl Sharing {
         }
         // Permits are nowhere but here and in the store, and a key that several requests need at once
         // is hot.
-        let wants =
-            lack.purpose != Purpose::Spend || self.lately.came(lack.about.owner, now, terms.hold());
-        let new = || {
-            let node = self.newborn();
-            (Borrower::new(node, terms), Loan::new(lack.about.clone(), node))
+        let gap = match lack.purpose {
+            Purpose::Spend => self.lately.came(lack.about.owner, now),
+            _ => Some(Duration::ZERO),
         };
-        wants.then(|| self.purses.open(lack.about.owner, now, new)).flatten()
+        let gap = gap.filter(|gap| *gap <= terms.hold())?;
+        let open = || {
+            self.purses.open(lack.about.owner, now, || {
+                let node = self.newborn();
+                (Borrower::new(node, terms), Loan::new(lack.about.clone(), node))
+            })
+        };
+        open().or_else(|| self.make_room(lack.about.owner, gap, now).then(open).flatten())
+    }
+
+    /// Where all places are taken, a key that comes this often gets that of one that nobody has asked for much
+    /// longer. Whether it does. What the other one holds goes back.
+    fn make_room(&self, owner: KeyHash, gap: Duration, now: Tick) -> bool {
+        let least = (gap * MUCH_LONGER).max(LEAST_SILENCE);
+        let Some(mut idlest) = self.purses.idlest(owner, now, least) else { return false };
+        if let Some(last) = idlest.borrower().leave(now) {
+            self.note(&mut idlest, &last, now);
+            self.call(Call::Leave(idlest.beside().about.ask(last)));
+        }
+        idlest.close();
+        true
     }
 
     fn plan_to_ask(&self, lack: Lack, mut lent: Lent<'_, Loan>, now: Tick) -> Plan {
@@ -386,3 +404,9 @@ impl Sharing {
         self.leave(owner, Told { cost, said, about, until });
     }
 }
+
+/// Keys that come about as often do not take each other's places in turns: that would take a question each time.
+const MUCH_LONGER: u32 = 8;
+
+/// Nor does anybody take that of a key that is hot.
+const LEAST_SILENCE: Duration = Duration::from_millis(100);

@@ -79,7 +79,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tollgate_core::lease::Node;
 use tollgate_core::{Tick, Wall};
 use tollgate_local::{Denials, KeyHash, Lately, Place, Purses, Seed, Timer};
-use tollgate_store::{AnyStore, Budget, Carrying, Losses, Store};
+use tollgate_store::{AnyStore, Ask, Budget, Carrying, Losses, Store};
 
 use breaker::Breaker;
 use debts::Debts;
@@ -159,9 +159,15 @@ pub(crate) struct About {
 enum Call {
     /// Something is due at this place, or will be.
     Look(Place),
+    /// The last word of a borrower whose place another key has.
+    Leave(Ask),
     /// What the store spent then for nothing.
     Undo { about: About, cost: u64, at: Wall },
 }
+
+/// For each key that can be lent to, so many are remembered that came lately: one that comes often must not be
+/// forgotten before it comes again because others come as well.
+const REMEMBERED: usize = 4;
 
 /// Of so many keys that can be lent to, one has room for a denial of a limit that is not lent.
 const KEYS_TO_A_DENIAL: usize = 16;
@@ -187,7 +193,7 @@ impl Sharing {
             store: Carrying::new(AnyStore::new(store), Arc::clone(&clock), config.keys),
             purses: Purses::new(config.keys),
             denials: Denials::new(config.keys / KEYS_TO_A_DENIAL),
-            lately: Lately::new(config.keys),
+            lately: Lately::new(config.keys.saturating_mul(REMEMBERED)),
             config,
             clock,
             node: Node { number: Seed::random().number(0).part_of(1 << 32) as u64, incarnation },

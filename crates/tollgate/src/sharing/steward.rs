@@ -69,11 +69,12 @@ impl Steward {
 
     fn tend(&mut self, sharing: &Arc<Sharing>, first: Option<Call>) {
         let now = sharing.now();
-        let mut places = BTreeSet::new();
+        let (mut places, mut leaving) = (BTreeSet::new(), Vec::new());
         let (mut call, mut heard) = (first, 0);
         while let Some(one) = call {
             match one {
                 Call::Look(place) => _ = places.insert(place),
+                Call::Leave(last) => leaving.push(last),
                 Call::Undo { about, cost, at } => self.undo(about, cost, at),
             }
             heard += 1;
@@ -101,6 +102,11 @@ impl Steward {
             });
         }
         self.renew(sharing, places, now);
+        if !leaving.is_empty() && !sharing.breaker.is_open() {
+            let sharing = Arc::clone(sharing);
+            // Of what is lost of it, the store has back what was lent when the lease is over.
+            tokio::spawn(async move { _ = sharing.exchange(&leaving, now).await });
+        }
         // What a rule let pass because one answer was missing is told soon after.
         let pays = self.paying.as_ref().is_some_and(|paying| !paying.is_finished());
         if sweeps && !pays && !sharing.breaker.is_open() && sharing.debts.len() > 0 {

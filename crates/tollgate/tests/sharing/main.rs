@@ -19,6 +19,7 @@ mod lapses;
 mod operators;
 mod patience;
 mod paused;
+mod places;
 #[path = "../../../store/tests/support/process.rs"]
 mod process;
 mod redis;
