@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tollgate_core::Tick;
+use tollgate_core::{Tick, Wall};
 use tollgate_local::{ByHash, KeyHash};
 
 use crate::sharing::About;
@@ -14,6 +14,8 @@ use crate::sharing::About;
 /// that for somebody who waited no longer, with the answer still on its way, and what is given back may be on
 /// its way as well: undone after the debt is forgotten, it could be spent once more. So what is being paid or
 /// could not be is remembered for a while, and is paid by what comes back.
+///
+/// Nor does that come back which was spent before its key [began anew](Self::begin_anew): the key has it already.
 #[derive(Debug, Default)]
 pub(super) struct Debts(Mutex<Book>);
 
@@ -22,9 +24,12 @@ struct Book {
     owed: ByHash<(About, u64)>,
     /// What is being paid or could not be, and until when it is remembered.
     unpaid: ByHash<(u64, Tick)>,
+    /// When keys began anew by the clock of the store, and until when that is remembered.
+    anew: ByHash<(Wall, Tick)>,
 }
 
-/// Keys whose debts are remembered, and as many whose debts could not be paid.
+/// Keys whose debts are remembered, as many whose debts could not be paid, and as many that began anew. To one
+/// that begins anew when there are so many, what was spent before comes back.
 const MOST: usize = 131_072;
 
 impl Debts {
@@ -59,6 +64,19 @@ impl Debts {
         let mut book = self.lock();
         book.owed.remove(&owner);
         book.unpaid.remove(&owner);
+    }
+
+    /// The key begins anew, with all that it has: at that time of the store, which is remembered until then.
+    pub(super) fn begin_anew(&self, owner: KeyHash, at: Wall, until: Tick) {
+        let book = &mut *self.lock();
+        if book.anew.len() < MOST || book.anew.contains_key(&owner) {
+            book.anew.insert(owner, (at, until));
+        }
+    }
+
+    /// Whether the key has begun anew since that was spent. Then it has it back.
+    pub(super) fn is_back(&self, owner: KeyHash, spent: Wall) -> bool {
+        self.lock().anew.get(&owner).is_some_and(|(at, _)| spent < *at)
     }
 
     /// How many keys owe something.
@@ -101,7 +119,9 @@ impl Debts {
 
     /// Forgets what is remembered no longer.
     pub(super) fn sweep(&self, now: Tick) {
-        self.lock().unpaid.retain(|_, (_, until)| now < *until);
+        let book = &mut *self.lock();
+        book.unpaid.retain(|_, (_, until)| now < *until);
+        book.anew.retain(|_, (_, until)| now < *until);
     }
 
     fn lock(&self) -> MutexGuard<'_, Book> {

@@ -105,8 +105,9 @@ impl Sharing {
             let Ok(grant) = self.learn(&question, answer, now) else { continue };
             let Lack { about, cost, .. } = &question.lack;
             let said = question.lack.said(&grant);
-            // What its rule has let pass meanwhile is paid with it.
-            if question.is_told && said.spent_at().is_some() {
+            // What its rule has let pass meanwhile is paid with it, if the key has it not back by now.
+            let is_spent = |at| !self.debts.is_back(about.owner, at);
+            if question.is_told && said.spent_at().is_some_and(is_spent) {
                 let rest = self.debts.settle(about.owner, *cost);
                 self.undo(question.lack.about, rest, &said);
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use tollgate_core::lease::Exchange;
-use tollgate_core::{Decision, Retry, Tick};
+use tollgate_core::{Decision, Retry, Tick, Wall};
 use tollgate_rules::OnStoreFailure;
 use tollgate_store::{Ask, Store as _, StoreError};
 
@@ -160,6 +160,9 @@ impl Sharing {
     pub(crate) async fn forget(&self, keys: &[Glance]) -> Result<usize, StoreError> {
         let mut known = 0;
         let after = self.config.timeout;
+        // What was spent before is not to come back to what they have then. Until it is known when that was,
+        // nothing comes back to them.
+        self.begin_anew(keys, LATER);
         for Glance { about, .. } in keys {
             // What it was counted by before goes first, or it would bring that along.
             let mut budgets = about.before().map_or_else(Vec::new, |before| before.budgets);
@@ -181,6 +184,18 @@ impl Sharing {
                 answered.notify_waiters();
             }
         }
+        // If the store does not say it, what comes back in the next moments stays spent.
+        if let Ok(Ok(pulse)) = timeout(after, self.store.ping()).await {
+            self.begin_anew(keys, pulse.wall);
+        }
         Ok(known)
     }
+
+    fn begin_anew(&self, keys: &[Glance], at: Wall) {
+        let until = self.now().after(self.remembered());
+        keys.iter().for_each(|key| self.debts.begin_anew(key.about.owner, at, until));
+    }
 }
+
+/// After all that any store has spent.
+const LATER: Wall = Wall::from_unix_nanos(u64::MAX);

@@ -153,7 +153,7 @@ impl Sharing {
 
     /// For so long what could not be paid is made up for by what comes back: answers to those who wait no
     /// longer, and what waits to be undone.
-    fn remembered(&self) -> Duration {
+    pub(super) fn remembered(&self) -> Duration {
         self.config.timeout * 2 + REMEMBERED
     }
 }

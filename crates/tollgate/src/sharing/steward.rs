@@ -117,7 +117,8 @@ impl Steward {
             let some = self.undone.len().min(AT_ONCE);
             let undone = self.undone.drain(..some);
             // What could not be paid is made up for first.
-            let rest = undone.filter_map(|(about, cost, at)| {
+            let spent = undone.filter(|(about, _, at)| !sharing.debts.is_back(about.owner, *at));
+            let rest = spent.filter_map(|(about, cost, at)| {
                 let rest = sharing.debts.make_up(about.owner, cost);
                 (rest > 0).then(|| (about.owner, about.ask(Exchange::undo(rest, at))))
             });

@@ -144,6 +144,33 @@ fn what_is_spent_too_late_stays_spent_also_while_what_passed_is_being_paid() {
     });
 }
 
+/// Whoever gave up has asked before the key began anew, and is answered after that.
+#[test]
+fn what_was_spent_before_a_new_start_does_not_come_back_after_it() {
+    run(async {
+        for policy in ["deny", "allow"] {
+            let rule = rule("limit: 1/day, consistency: strict", policy);
+            let remote = Remote::new(&rule, 20, SharingConfig::default());
+            let first = remote.ask_within(Duration::from_millis(5));
+            remote.pass(7).await;
+            assert_eq!(first.await.unwrap().0, policy == "allow");
+            let engine = remote.engine.clone();
+            let start =
+                tokio::spawn(async move { engine.reset_waiting(&root(), None).unwrap().await });
+            remote.pass(1).await;
+            let second = remote.ask();
+            remote.pass(60).await;
+            assert_eq!(start.await.unwrap().counters, 1, "{policy}");
+            assert!(second.await.unwrap().0, "it has begun anew: {policy}");
+            let third = remote.ask();
+            remote.pass(60).await;
+            assert!(!third.await.unwrap().0, "that was all of it: {policy}");
+            remote.pass(300).await;
+            assert_eq!(remote.left().await, 0, "{policy}");
+        }
+    });
+}
+
 #[test]
 fn what_is_lent_too_late_for_one_is_for_whoever_comes_next() {
     run(async {
