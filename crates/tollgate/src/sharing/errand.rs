@@ -105,9 +105,14 @@ impl Sharing {
             let Ok(grant) = self.learn(&question, answer, now) else { continue };
             let Lack { about, cost, .. } = &question.lack;
             let said = question.lack.said(&grant);
-            // What its rule has let pass meanwhile is paid with it, if the key has it not back by now.
             let is_spent = |at| !self.debts.is_back(about.owner, at);
-            if question.is_told && said.spent_at().is_some_and(is_spent) {
+            if !question.is_told || !said.spent_at().is_some_and(is_spent) {
+                // Nothing was spent for it, or the key has it back by now.
+                continue;
+            }
+            // He may come for it a moment too late: then it is what he has, and not the word of his rule. What
+            // his rule has let pass meanwhile is paid with it.
+            if !self.told.answer_after_all(about.owner, *cost, &said, now) {
                 let rest = self.debts.settle(about.owner, *cost);
                 self.undo(question.lack.about, rest, &said);
             }

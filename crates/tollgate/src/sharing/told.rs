@@ -118,6 +118,17 @@ impl<T> ToldAnswers<T> {
         Some(told)
     }
 
+    /// Puts what the store has said after all in place of a failure that a request of this cost has not taken yet.
+    /// Whether there was one.
+    pub(crate) fn answer_after_all(&self, key: KeyHash, cost: u64, said: &Said, now: Tick) -> bool {
+        let mut answers = self.shards[key.part_of(SHARDS)].lock();
+        let mut all = answers.get_mut(&key).into_iter().flatten();
+        let failed = all.find(|told| {
+            matches!(told.said, Said::Failed(_)) && told.cost == cost && now < told.until
+        });
+        failed.map(|told| told.said = said.clone()).is_some()
+    }
+
     /// What the answers are for that wait for requests of a key that spend: their costs, and `None` for
     /// one that stands for any.
     pub(crate) fn costs(&self, key: KeyHash, now: Tick) -> Costs {

@@ -144,6 +144,45 @@ fn what_is_spent_too_late_stays_spent_also_while_what_passed_is_being_paid() {
     });
 }
 
+/// Whoever gave up is decided when the answer is here, because he is late himself. Which of two who are just
+/// being decided passes does not matter.
+#[test]
+fn with_what_is_spent_too_late_one_passes_who_is_late_himself_or_another_but_not_both() {
+    run(async {
+        for policy in ["allow", "deny"] {
+            let rule = rule("limit: 1/day, consistency: strict", policy);
+            let remote = Remote::new(&rule, 20, SharingConfig::default());
+            let (engine, until) = (remote.engine.clone(), remote.clock.now().after(HASTE));
+            let wait = engine.try_decide(&root()).expect_err("the store has to be asked");
+            let since = wait.since();
+            let fetch = tokio::spawn(wait.until(until).fetch());
+            remote.pass(21).await;
+            fetch.await.unwrap();
+            let other = remote.ask();
+            remote.pass(25).await;
+            let late = engine.try_decide_again(&root(), since).expect("it was fetched for");
+            let passing = [other.await.unwrap().0, late.is_allowed()];
+            assert_eq!(passing.into_iter().filter(|passes| *passes).count(), 1, "{policy}");
+            remote.pass(500).await;
+            assert_eq!(remote.left().await, 0, "{policy}");
+            assert_eq!(engine.sharing().unwrap().degraded, 0, "{policy}");
+        }
+    });
+}
+
+#[test]
+fn what_nobody_comes_for_after_all_is_undone() {
+    run(async {
+        let rule = rule("limit: 1/day, consistency: strict", "allow");
+        let remote = Remote::new(&rule, 20, SharingConfig::default());
+        let wait = remote.engine.try_decide(&root()).expect_err("the store has to be asked");
+        let fetch = tokio::spawn(wait.until(remote.clock.now().after(HASTE)).fetch());
+        remote.pass(500).await;
+        fetch.await.unwrap();
+        assert_eq!(remote.left().await, 1);
+    });
+}
+
 /// Whoever gave up has asked before the key began anew, and is answered after that.
 #[test]
 fn what_was_spent_before_a_new_start_does_not_come_back_after_it() {
