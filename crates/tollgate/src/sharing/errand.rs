@@ -26,6 +26,7 @@ pub(super) type Answers = Vec<Result<Grant, StoreError>>;
 pub(super) struct Errand {
     sharing: Arc<Sharing>,
     questions: Vec<Question>,
+    sent: Tick,
     /// `None` once they are answered.
     exchange: Option<Pin<Box<dyn Future<Output = Answers> + Send>>>,
 }
@@ -36,7 +37,8 @@ impl Errand {
         let asks: Vec<Ask> = questions.iter().map(Question::ask).collect();
         let asking = Arc::clone(sharing);
         let exchange = Box::pin(async move { asking.exchange(&asks, since).await });
-        Self { sharing: Arc::clone(sharing), questions, exchange: Some(exchange) }
+        let sent = sharing.now();
+        Self { sharing: Arc::clone(sharing), questions, sent, exchange: Some(exchange) }
     }
 
     /// Those that are not answered.
@@ -62,13 +64,13 @@ impl Drop for Errand {
     fn drop(&mut self) {
         let Some(exchange) = self.exchange.take() else { return };
         let (sharing, questions) = (Arc::clone(&self.sharing), mem::take(&mut self.questions));
-        let turn = Arc::clone(&sharing.alone).try_acquire_owned();
+        let (turn, sent) = (Arc::clone(&sharing.alone).try_acquire_owned(), self.sent);
         let mut unheard = Unheard { sharing, questions };
         if let (Ok(turn), Ok(here)) = (turn, Handle::try_current()) {
             here.spawn(async move {
                 let answers = exchange.await;
                 let questions = mem::take(&mut unheard.questions);
-                unheard.sharing.answered_to_nobody(questions, answers);
+                unheard.sharing.answered_to_nobody(questions, answers, sent);
                 drop(turn);
             });
         }
@@ -98,11 +100,12 @@ pub(super) const MOST_ALONE: usize = 16_384;
 
 impl Sharing {
     /// Answers for which whoever asked does not wait. What was lent is for whoever comes next, and what the
-    /// store has spent pays for what passed without it, or is undone.
-    fn answered_to_nobody(&self, questions: Vec<Question>, answers: Answers) {
+    /// store has spent pays for what passed without it, or is undone. What it has denied is denied to them.
+    fn answered_to_nobody(&self, questions: Vec<Question>, answers: Answers, sent: Tick) {
         let now = self.now();
         for (question, answer) in questions.into_iter().zip(answers) {
             let Ok(grant) = self.learn(&question, answer, now) else { continue };
+            self.keep_denial(&question.lack, &grant, (sent, now));
             let Lack { about, cost, .. } = &question.lack;
             let said = question.lack.said(&grant);
             let is_spent = |at| !self.debts.is_back(about.owner, at);

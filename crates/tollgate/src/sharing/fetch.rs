@@ -347,7 +347,7 @@ impl Sharing {
     }
 
     /// Who needs as much of a limit that is not lent as somebody was just denied, asks in vain for a while.
-    fn keep_denial(&self, lack: &Lack, grant: &Grant, (sent, heard): (Tick, Tick)) {
+    pub(super) fn keep_denial(&self, lack: &Lack, grant: &Grant, (sent, heard): (Tick, Tick)) {
         let About { limit, owner, .. } = &lack.about;
         if limit.keeps_denials && !lack.is_look() && !grant.decision.is_allowed() {
             self.denials.note(*owner, lack.cost, &grant.decision, (sent, heard));

@@ -224,6 +224,27 @@ fn what_is_lent_too_late_for_one_is_for_whoever_comes_next() {
     });
 }
 
+/// Those who wait for the answer hear of it, and so do those who do not.
+#[test]
+fn who_gives_up_and_goes_on_has_the_store_asked_as_seldom_as_who_waits() {
+    run(async {
+        let mut asked = Vec::new();
+        for time in [Duration::MAX, HASTE] {
+            let remote = Remote::new(&rule("limit: 5/h", "deny"), 20, SharingConfig::default());
+            let all = remote.ask_at_once(5, Tick::MAX);
+            remote.pass(60).await;
+            assert_eq!(all.await.unwrap().0, 5);
+            for _ in 0..1_000 {
+                remote.ask_within(time);
+                remote.pass(1).await;
+            }
+            asked.push(remote.far.asked());
+        }
+        let [patient, hasty] = asked[..] else { panic!("{asked:?}") };
+        assert!((20..300).contains(&patient) && hasty <= patient * 5 / 4, "{asked:?}");
+    });
+}
+
 #[test]
 fn a_store_is_left_alone_for_what_it_does_in_its_own_time_only() {
     run(async {
