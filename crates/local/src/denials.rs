@@ -37,6 +37,9 @@ use crate::sync::{AtomicU64, Ordering, fence};
 #[derive(Debug)]
 pub struct Denials {
     lines: Box<[Line]>,
+    /// Of each line, the nanosecond after which a denial has to be asked for: the last one at which a key of it
+    /// was [forgotten](Self::forget). Only those who write need it, so it lies apart.
+    asked_from: Box<[AtomicU64]>,
 }
 
 /// The denial of one request, for as long as its version stands still. All times are in nanoseconds.
@@ -62,7 +65,7 @@ impl Denials {
     pub const LONGEST: Duration = Duration::from_millis(90);
 
     /// As many lines as are needed for about so many keys to be denied at the same moment, up to 65,536:
-    /// 64 bytes each.
+    /// 72 bytes each.
     ///
     /// ```
     /// let denials = tollgate_local::Denials::new(4_096);
@@ -70,14 +73,18 @@ impl Denials {
     /// ```
     pub fn new(keys: usize) -> Self {
         let lines = keys.clamp(1, 1 << 16).next_power_of_two();
-        Self { lines: (0..lines).map(|_| Line::default()).collect() }
+        Self {
+            lines: (0..lines).map(|_| Line::default()).collect(),
+            asked_from: (0..lines).map(|_| AtomicU64::new(0)).collect(),
+        }
     }
 
     /// A request of that cost was denied: asked for at the first of these times, and heard of at the second.
     ///
     /// What is denied is so from the moment on at which it is decided, and nobody here knows which that was.
     /// So it is said again for as long as it lasts from the first time on, and whoever hears it comes again
-    /// when he would if he had heard it at the second.
+    /// when he would if he had heard it at the second. What was asked for before the key was
+    /// [forgotten](Self::forget) does not count any more.
     ///
     /// ```
     /// # use tollgate_core::{Decision, Retry, Tick};
@@ -95,7 +102,7 @@ impl Denials {
             // Nobody knows how long that lasts, or it was no denial.
             Some(Retry::OnReturn) | None => return,
         };
-        let line = self.line(key);
+        let (line, asked_from) = (self.line(key), &self.asked_from[self.line_of(key)]);
         let version = line.version.load(Ordering::Relaxed);
         let is_free = version & 1 == 0
             && line
@@ -118,6 +125,11 @@ impl Denials {
             (&line.retry, retry),
         ] {
             place.store(value, Ordering::Relaxed);
+        }
+        // Nothing is changed, but who changes it later has seen all of the above, and whoever has changed it is
+        // seen: a mere load might miss him, and he this denial.
+        if asked.as_nanos() < asked_from.fetch_max(0, Ordering::AcqRel) {
+            line.until.store(0, Ordering::Relaxed);
         }
         line.version.store(version + 2, Ordering::Release);
     }
@@ -154,7 +166,8 @@ impl Denials {
         Some(Decision::deny(limit, remaining, left(reset), retry))
     }
 
-    /// Something was given back to the key, or it was given a new start: it has to ask.
+    /// Something was given back to the key, or it was given a new start, by now: it has to ask. Denials may be on
+    /// their way that were asked for before: those are forgotten as well.
     ///
     /// ```
     /// # use tollgate_core::{Decision, Retry, Tick};
@@ -162,22 +175,32 @@ impl Denials {
     /// let (denials, key) = (Denials::new(1), 7u64.hash(&Seed::random()));
     /// let denied = Decision::deny(5, 5, std::time::Duration::ZERO, Retry::Never);
     /// denials.note(key, 6, &denied, (Tick::ZERO, Tick::ZERO));
-    /// denials.forget(key);
+    /// denials.forget(key, Tick::ZERO);
     /// assert!(denials.find(key, 6, Tick::ZERO).is_none());
+    ///
+    /// denials.note(key, 6, &denied, (Tick::ZERO, Tick::from_nanos(5)));
+    /// assert!(denials.find(key, 6, Tick::from_nanos(5)).is_none(), "it was asked for before");
     /// ```
-    pub fn forget(&self, key: KeyHash) {
+    pub fn forget(&self, key: KeyHash, now: Tick) {
         let line = self.line(key);
+        let after = now.as_nanos().saturating_add(1);
+        // Of whoever writes here and does not see this, the denial is seen.
+        self.asked_from[self.line_of(key)].fetch_max(after, Ordering::AcqRel);
         if line.key.load(Ordering::Relaxed) == key.0 {
-            // Whoever reads or writes meanwhile need not know: at worst another key is forgotten, or this
-            // one is remembered for the moment that every denial is.
+            // Whoever reads or writes meanwhile need not know: at worst another key is forgotten.
             line.until.store(0, Ordering::Relaxed);
         }
     }
 
     #[inline]
     fn line(&self, key: KeyHash) -> &Line {
+        &self.lines[self.line_of(key)]
+    }
+
+    #[inline]
+    fn line_of(&self, key: KeyHash) -> usize {
         // There are a power of two of them. The upper bits choose places elsewhere.
-        &self.lines[key.0 as usize & (self.lines.len() - 1)]
+        key.0 as usize & (self.lines.len() - 1)
     }
 }
 
@@ -239,10 +262,20 @@ mod tests {
         assert!(
             denials.find(key(2), 3, at(1)).is_none() && denials.find(key(1), 3, at(1)).is_some()
         );
-        denials.forget(key(2));
+        denials.forget(key(2), at(0));
         assert!(denials.find(key(1), 3, at(1)).is_some(), "nothing was given back to it");
-        denials.forget(key(1));
+        denials.forget(key(1), at(0));
         assert!(denials.find(key(1), 3, at(1)).is_none());
+    }
+
+    #[test]
+    fn what_was_asked_for_before_the_key_was_forgotten_is_not_denied() {
+        let denials = Denials::new(1);
+        denials.forget(key(1), at(10));
+        denials.note(key(1), 1, &denied(20), (at(9), at(14)));
+        assert!(denials.find(key(1), 1, at(15)).is_none());
+        denials.note(key(1), 1, &denied(20), (at(11), at(14)));
+        assert!(denials.find(key(1), 1, at(15)).is_some(), "it was asked for after that");
     }
 
     #[test]

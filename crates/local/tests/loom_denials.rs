@@ -64,3 +64,20 @@ fn of_two_who_write_at_once_one_is_remembered_as_a_whole() {
         assert_eq!(known.count(), 1);
     });
 }
+
+/// A denial that was asked for before is on its way when its key is forgotten.
+#[test]
+fn what_was_asked_for_before_a_key_was_forgotten_is_known_to_nobody_after_that() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        let denials = Arc::new(Denials::new(1));
+        let other = thread::spawn(note(&denials, 1));
+        denials.forget(key(1), NOW);
+        other.join().unwrap();
+        assert!(denials.find(key(1), 1, NOW).is_none(), "it is over");
+        let later = NOW.after(Duration::from_nanos(1));
+        denials.note(key(1), 1, &denied(1), (later, later));
+        assert!(denials.find(key(1), 1, later).is_some());
+    });
+}

@@ -176,7 +176,7 @@ impl Sharing {
             known += usize::from(was_known);
             // Not before: it would be lent again from what is to be forgotten.
             self.debts.forgive(about.owner);
-            self.denials.forget(about.owner);
+            self.denials.forget(about.owner, self.now());
             if let Some(lent) = self.purses.known(about.owner, self.now()) {
                 let answered = Arc::clone(&lent.beside().answered);
                 lent.close();

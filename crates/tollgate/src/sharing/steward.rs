@@ -128,7 +128,8 @@ impl Steward {
                 // Whatever is lost of it stays spent.
                 let _ = sharing.exchange(&asks, sharing.now()).await;
                 // What was denied before may pass now.
-                owners.into_iter().for_each(|owner| sharing.denials.forget(owner));
+                let now = sharing.now();
+                owners.into_iter().for_each(|owner| sharing.denials.forget(owner, now));
             });
         }
     }

@@ -1,5 +1,6 @@
 //! Limits that are not lent: what the store has denied is denied here for a moment.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tollgate::Request;
@@ -117,6 +118,30 @@ fn a_key_that_is_reset_asks_at_once() {
             let fleet = Fleet::new(1, &rules(limit));
             use_up(&fleet).await;
             fleet.nodes[0].reset_waiting(&root(), None).unwrap().await;
+            assert!(fleet.passes(0, &root()).await, "{limit}");
+        }
+    });
+}
+
+#[test]
+fn a_key_that_is_reset_asks_at_once_also_if_a_denial_is_on_its_way() {
+    run(async {
+        for limit in NOT_LENT {
+            let fleet = Fleet::new(1, &rules(limit));
+            let node = &fleet.nodes[0];
+            let all = root().cost(fleet.left(0, "a", &root()).await);
+            assert!(fleet.passes(0, &all).await, "{limit}");
+            fleet.shop.is_slow.store(true, Ordering::Relaxed);
+            let wait = node.try_decide(&root()).expect_err("the store has to be asked");
+            let since = wait.since();
+            let denied = tokio::spawn(wait.fetch());
+            settle().await;
+            node.reset_waiting(&root(), None).unwrap().await;
+            fleet.shop.is_slow.store(false, Ordering::Relaxed);
+            fleet.shop.handed_over.notify_waiters();
+            denied.await.unwrap();
+            let ruling = node.try_decide_again(&root(), since).expect("it was asked about");
+            assert!(!ruling.is_allowed(), "{limit}: that was before");
             assert!(fleet.passes(0, &root()).await, "{limit}");
         }
     });
