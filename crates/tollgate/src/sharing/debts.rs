@@ -22,10 +22,26 @@ pub(super) struct Debts(Mutex<Book>);
 #[derive(Debug, Default)]
 struct Book {
     owed: ByHash<(About, u64)>,
-    /// What is being paid or could not be, and until when it is remembered.
-    unpaid: ByHash<(u64, Tick)>,
+    unpaid: ByHash<Unpaid>,
     /// When keys began anew by the clock of the store, and until when that is remembered.
     anew: ByHash<(Wall, Tick)>,
+}
+
+/// What is being paid or could not be.
+#[derive(Debug, Default)]
+struct Unpaid {
+    cost: u64,
+    /// How many payments are under way. As long as there are any it is remembered: what is not would be taken for made
+    /// up, and all of a payment for too much.
+    payments: u32,
+    /// Until when it is remembered after that.
+    until: Tick,
+}
+
+impl Unpaid {
+    fn is_forgotten(&self, now: Tick) -> bool {
+        self.payments == 0 && self.until <= now
+    }
 }
 
 /// Keys whose debts are remembered, as many whose debts could not be paid, and as many that began anew. To one
@@ -40,7 +56,8 @@ impl Debts {
     }
 
     /// So much of what was added is not owed any more: the store has spent it for nobody, or it is for
-    /// somebody who does not pass after all. How much of it was not owed.
+    /// somebody who does not pass after all. How much of it was not owed. None of it while there is no room: it may
+    /// be what was not written down.
     pub(super) fn settle(&self, owner: KeyHash, cost: u64) -> u64 {
         let mut book = self.lock();
         let mut rest = cost;
@@ -50,6 +67,8 @@ impl Debts {
             if *owed == 0 {
                 book.owed.remove(&owner);
             }
+        } else if book.owed.len() >= MOST {
+            return 0;
         }
         book.make_up(owner, rest)
     }
@@ -63,7 +82,7 @@ impl Debts {
     pub(super) fn forgive(&self, owner: KeyHash) {
         let mut book = self.lock();
         book.owed.remove(&owner);
-        book.unpaid.remove(&owner);
+        book.make_up(owner, u64::MAX);
     }
 
     /// The key begins anew, with all that it has: at that time of the store, which is remembered until then.
@@ -91,11 +110,12 @@ impl Debts {
         let taken: Vec<_> = keys.iter().filter_map(|key| book.owed.remove(key)).collect();
         if book.unpaid.len() + taken.len() > MOST {
             // Few are just being paid.
-            book.unpaid.retain(|_, (_, until)| *until == Tick::MAX);
+            book.unpaid.retain(|_, unpaid| unpaid.payments > 0);
         }
         for (about, owed) in &taken {
-            let (unpaid, until) = book.unpaid.entry(about.owner).or_default();
-            (*unpaid, *until) = (unpaid.saturating_add(*owed), Tick::MAX);
+            let unpaid = book.unpaid.entry(about.owner).or_default();
+            unpaid.cost = unpaid.cost.saturating_add(*owed);
+            unpaid.payments += 1;
         }
         taken
     }
@@ -104,7 +124,7 @@ impl Debts {
     /// much of that was too much, because it was made up for meanwhile.
     pub(super) fn paid(&self, owner: KeyHash, cost: u64, until: Tick) -> u64 {
         let mut book = self.lock();
-        book.remember_until(owner, until);
+        book.end_payment(owner, until);
         book.make_up(owner, cost)
     }
 
@@ -112,7 +132,7 @@ impl Debts {
     /// until then. `false` if there is no room.
     pub(super) fn take_back(&self, about: &About, cost: u64, until: Tick) -> bool {
         let mut book = self.lock();
-        book.remember_until(about.owner, until);
+        book.end_payment(about.owner, until);
         let cost = cost - book.make_up(about.owner, cost);
         book.add(about.owner, cost, || about.clone())
     }
@@ -120,7 +140,7 @@ impl Debts {
     /// Forgets what is remembered no longer.
     pub(super) fn sweep(&self, now: Tick) {
         let book = &mut *self.lock();
-        book.unpaid.retain(|_, (_, until)| now < *until);
+        book.unpaid.retain(|_, unpaid| !unpaid.is_forgotten(now));
         book.anew.retain(|_, (_, until)| now < *until);
     }
 
@@ -144,18 +164,19 @@ impl Book {
 
     /// What is left of it after what is unpaid.
     fn make_up(&mut self, owner: KeyHash, cost: u64) -> u64 {
-        let Some((unpaid, _)) = self.unpaid.get_mut(&owner) else { return cost };
-        let some = cost.min(*unpaid);
-        *unpaid -= some;
-        if *unpaid == 0 {
+        let Some(unpaid) = self.unpaid.get_mut(&owner) else { return cost };
+        let some = cost.min(unpaid.cost);
+        unpaid.cost -= some;
+        if unpaid.cost == 0 && unpaid.payments == 0 {
             self.unpaid.remove(&owner);
         }
         cost - some
     }
 
-    fn remember_until(&mut self, owner: KeyHash, moment: Tick) {
-        if let Some((_, until)) = self.unpaid.get_mut(&owner) {
-            *until = moment;
+    fn end_payment(&mut self, owner: KeyHash, until: Tick) {
+        if let Some(unpaid) = self.unpaid.get_mut(&owner) {
+            unpaid.payments = unpaid.payments.saturating_sub(1);
+            unpaid.until = unpaid.until.max(until);
         }
     }
 }

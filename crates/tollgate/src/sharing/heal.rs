@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use std::vec::IntoIter;
 
 use tokio::time::timeout;
 use tollgate_core::lease::Exchange;
@@ -56,21 +57,20 @@ pub(super) async fn pay(sharing: &Sharing) -> Option<Ask> {
     let mut most = sharing.debts.len();
     let mut unanswered = None;
     while most > 0 && unanswered.is_none() {
-        let debts = sharing.debts.take(most.min(AT_ONCE));
+        let mut debts = Paying::new(sharing, sharing.debts.take(most.min(AT_ONCE)));
         most = most.saturating_sub(AT_ONCE);
-        let looks: Vec<Ask> = debts.iter().map(|(about, _)| about.ask(Exchange::once(0))).collect();
+        let looks = debts.asks(|_| 0);
         let left = sharing.store.exchange(&looks).await;
-        let mut costs = Vec::with_capacity(debts.len());
-        for ((about, debt), left) in debts.into_iter().zip(left) {
+        let mut costs = Vec::with_capacity(left.len());
+        for (left, (about, debt)) in left.into_iter().zip(debts.left.by_ref()) {
             match left {
                 Ok(grant) => costs.push((about, debt.min(grant.decision.remaining()))),
                 Err(error) => unanswered = sharing.owe_still(&about, debt, &error).or(unanswered),
             }
         }
-        let ask = |(about, cost): &(About, u64)| about.ask(Exchange::once(*cost));
-        let asks: Vec<Ask> = costs.iter().map(ask).collect();
-        let paid = sharing.store.exchange(&asks).await;
-        for ((about, cost), paid) in costs.into_iter().zip(paid) {
+        let mut costs = Paying::new(sharing, costs);
+        let paid = sharing.store.exchange(&costs.asks(|cost| cost)).await;
+        for (paid, (about, cost)) in paid.into_iter().zip(costs.left.by_ref()) {
             match paid {
                 Ok(grant) if grant.decision.is_allowed() => sharing.is_paid(about, cost, grant.at),
                 // Somebody was faster: there is less to pay with, and it is looked at again.
@@ -80,6 +80,31 @@ pub(super) async fn pay(sharing: &Sharing) -> Option<Ask> {
         }
     }
     unanswered
+}
+
+/// Debts that are being paid. Those of which nobody hears how that went, because whoever pays panics or goes, are
+/// owed again.
+struct Paying<'a> {
+    sharing: &'a Sharing,
+    left: IntoIter<(About, u64)>,
+}
+
+impl<'a> Paying<'a> {
+    fn new(sharing: &'a Sharing, debts: Vec<(About, u64)>) -> Self {
+        Self { sharing, left: debts.into_iter() }
+    }
+
+    /// Questions about all of them, each of which costs as much as its debt says.
+    fn asks(&self, cost: impl Fn(u64) -> u64) -> Vec<Ask> {
+        let ask = |(about, debt): &(About, u64)| about.ask(Exchange::once(cost(*debt)));
+        self.left.as_slice().iter().map(ask).collect()
+    }
+}
+
+impl Drop for Paying<'_> {
+    fn drop(&mut self) {
+        self.left.by_ref().for_each(|(about, debt)| self.sharing.owe_again(&about, debt));
+    }
 }
 
 impl Sharing {

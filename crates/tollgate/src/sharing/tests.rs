@@ -60,6 +60,53 @@ async fn who_is_denied_waits_for_whoever_has_the_purse_in_his_hands() {
     });
 }
 
+fn debtor(sharing: &Sharing) -> About {
+    let (limit, key) = (limit_of(sharing), "alice".hash(&Seed::new(7)));
+    let shared = Shared { limit: &limit, owner: limit.owner(key), key, cost: 1 };
+    shared.about(Arc::from(*b"alice"))
+}
+
+/// Two payments of one key are under way, and the second is answered long after the first.
+#[tokio::test]
+async fn a_payment_that_takes_long_is_not_too_much() {
+    let clock = ManualClock::new();
+    let store = MemoryStore::new(clock.clone(), 100);
+    let sharing = Sharing::begin(store, SharingConfig::default(), clock).unwrap();
+    let (debts, about, owner) = (Debts::default(), debtor(&sharing), debtor(&sharing).owner);
+    let at = |seconds| Tick::ZERO.after(Duration::from_secs(seconds));
+    let take = || {
+        assert!(debts.add(owner, 3, || about.clone()));
+        debts.take(1)[0].1
+    };
+    let (first, second) = (take(), take());
+    assert_eq!(debts.paid(owner, first, at(2)), 0);
+    debts.sweep(at(60));
+    assert_eq!(debts.paid(owner, second, at(62)), 0, "nobody made up for it");
+
+    let (third, fourth) = (take(), take());
+    assert_eq!(debts.make_up(owner, 4), 0, "it pays for what may not be paid");
+    assert_eq!(debts.paid(owner, third, at(64)), 1);
+    debts.sweep(at(64));
+    assert_eq!(debts.paid(owner, fourth, at(66)), 3);
+    assert_eq!(debts.make_up(owner, 1), 1, "all of it is paid");
+}
+
+#[tokio::test]
+async fn what_may_not_have_been_written_down_stays_spent() {
+    let clock = ManualClock::new();
+    let store = MemoryStore::new(clock.clone(), 100);
+    let sharing = Sharing::begin(store, SharingConfig::default(), clock).unwrap();
+    let (debts, about) = (Debts::default(), debtor(&sharing));
+    let owner = |number: u64| number.hash(&Seed::new(7));
+    let mut number = 0;
+    while debts.add(owner(number), 1, || about.clone()) {
+        number += 1;
+    }
+    assert_eq!(debts.settle(owner(number), 1), 0, "it had no room");
+    assert_eq!(debts.settle(owner(0), 3), 2);
+    assert_eq!(debts.settle(owner(number), 1), 1, "there is room again");
+}
+
 /// Many questions go at once, to several servers. The store is not left alone because of one key in forty,
 /// however long its server is silent; it is because of one in three.
 #[tokio::test]

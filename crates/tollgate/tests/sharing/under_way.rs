@@ -132,6 +132,30 @@ fn what_has_passed_already_is_charged_in_the_store() {
 }
 
 #[test]
+fn what_is_being_paid_when_the_store_panics_is_still_owed() {
+    run(async {
+        let rules = "rules: [{ name: a, key: [], limit: 10/day, consistency: strict }]";
+        let fleet = Fleet::new(1, rules);
+        for panics_at_look in [true, false] {
+            fleet.nodes[0].charge(&root().cost(3));
+            match panics_at_look {
+                true => fleet.shop.refuse(|_| panic!("as it should")),
+                false => fleet.shop.refuse(|ask| match ask.exchange().is_look() {
+                    true => None,
+                    false => panic!("as it should"),
+                }),
+            }
+            fleet.pass(Duration::from_millis(100)).await;
+            fleet.shop.refuse(|_| None);
+            for _ in 0..3 {
+                fleet.pass(Duration::from_millis(100)).await;
+            }
+        }
+        assert_eq!(fleet.left(0, "a", &root()).await, 4);
+    });
+}
+
+#[test]
 fn permits_that_find_no_place_are_denied_and_rates_are_decided_by_the_store() {
     run(async {
         let rules = "rules:
