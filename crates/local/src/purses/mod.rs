@@ -233,6 +233,26 @@ impl<T> Purses<T> {
         self.purses[place.0 as usize].put_back(filling, cost);
     }
 
+    /// A request that was just denied is not counted, because it is decided once more. If the purse was filled anew
+    /// since, it is.
+    ///
+    /// ```
+    /// use tollgate_core::Tick;
+    /// use tollgate_local::{KeyHash, Purses, Taken};
+    /// fn is_short(purses: &Purses<()>, key: KeyHash, now: Tick) -> bool {
+    ///     let is_short = matches!(purses.take(key, now, 1), Taken::Short(_));
+    ///     if is_short {
+    ///         purses.uncount_denied(key);
+    ///     }
+    ///     is_short
+    /// }
+    /// ```
+    pub fn uncount_denied(&self, key: KeyHash) {
+        if let Some(place) = self.place_of(key) {
+            self.purses[place.0 as usize].uncount_denied();
+        }
+    }
+
     /// The borrower behind the key's purse, or a new one in a free place. `None` if there is no
     /// place: then the store decides.
     ///

@@ -347,6 +347,12 @@ impl Purse {
         }
     }
 
+    /// One that was denied is to be denied once more, and counts then.
+    pub(super) fn uncount_denied(&self) {
+        let less = |denied: u32| denied.checked_sub(1);
+        let _ = self.denied.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
     /// Takes everything out, and tells the borrower what was spent. From here on nobody finds
     /// anything, until it is [filled](Self::fill). How many requests passed and were denied.
     pub(super) fn empty_into(

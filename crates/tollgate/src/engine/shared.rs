@@ -218,6 +218,9 @@ impl<C: Clock> Engine<C> {
                 // It decides for itself alone.
                 Lent::Short if all.len() == 1 => said.denied = true,
                 Lent::Short | Lent::Not => {
+                    if let (Lent::Short, Some(shared)) = (lent, met.shared(facts)) {
+                        sharing.uncount_short(&shared);
+                    }
                     for ((place, filling), met) in taken.into_iter().zip(all) {
                         sharing.put_back(place, filling, met.spending.cost);
                     }

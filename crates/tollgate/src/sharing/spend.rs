@@ -2,6 +2,7 @@
 
 use std::cell::LazyCell;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -166,6 +167,15 @@ impl Sharing {
         add(&self.counts.short, 1);
         *said = denial;
         Lent::Short
+    }
+
+    /// One that was denied with what is here is decided once more, and counts then.
+    pub(crate) fn uncount_short(&self, shared: &Shared<'_>) {
+        match shared.limit.is_strict {
+            // Nothing else is published with it.
+            true => _ = self.counts.short.fetch_sub(1, Ordering::Relaxed),
+            false => self.purses.uncount_denied(shared.owner),
+        }
     }
 
     /// The same for whoever has no place for the decision yet.

@@ -54,6 +54,36 @@ fn a_hot_key_is_decided_without_the_store_and_never_passes_its_limit() {
 }
 
 #[test]
+fn a_request_that_is_denied_by_one_of_several_rules_is_counted_once() {
+    run(async {
+        // Of one that is not lent the denial is known, and of the other one there is nothing in the purse.
+        for limit in ["5/h", "600/h"] {
+            let rules = format!(
+                "rules: [{{ name: a, key: [], limit: 60k/min }}, \
+                 {{ name: b, key: [], match: {{ path: /b }}, limit: {limit} }}]"
+            );
+            let fleet = Fleet::new(1, &rules);
+            for _ in 0..50 {
+                assert!(fleet.passes(0, &root()).await);
+                fleet.pass(Duration::from_millis(1)).await;
+            }
+            let both = Request::new("GET", "/b");
+            while fleet.passes(0, &both).await {}
+            let stats = async || {
+                // What lies here is booked when it is looked at.
+                let _ = fleet.nodes[0].inspect_waiting(&both).await;
+                fleet.nodes[0].sharing().unwrap()
+            };
+            let before = stats().await;
+            let denied = || fleet.nodes[0].try_decide(&both).is_ok_and(|it| !it.is_allowed());
+            assert_eq!((0..20).filter(|_| denied()).count(), 20, "{limit}: nobody has to be asked");
+            let after = stats().await;
+            assert_eq!(after.short - before.short, 20, "{limit}: {before:?}, {after:?}");
+        }
+    });
+}
+
+#[test]
 fn a_key_seen_once_is_not_lent_to_and_a_cold_one_gives_its_place_back() {
     run(async {
         let fleet = Fleet::new(1, "rules: [{ name: a, key: [user], limit: 6000/min }]");
