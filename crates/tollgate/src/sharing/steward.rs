@@ -123,6 +123,9 @@ impl Steward {
                 (rest > 0).then(|| (about.owner, about.ask(Exchange::undo(rest, at))))
             });
             let (owners, asks): (Vec<KeyHash>, Vec<Ask>) = rest.unzip();
+            if asks.is_empty() {
+                return;
+            }
             let sharing = Arc::clone(sharing);
             tokio::spawn(async move {
                 // Whatever is lost of it stays spent.

@@ -132,6 +132,28 @@ fn what_has_passed_already_is_charged_in_the_store() {
 }
 
 #[test]
+fn a_refund_that_pays_for_what_could_not_be_paid_asks_nothing() {
+    run(async {
+        let rules = "rules: [{ name: a, key: [], limit: 10/day, consistency: strict }]";
+        let fleet = Fleet::new(1, rules);
+        assert!(fleet.passes(0, &root().cost(10)).await);
+        fleet.nodes[0].charge(&root().cost(3));
+        for _ in 0..3 {
+            fleet.pass(Duration::from_millis(100)).await;
+        }
+        let asked = || fleet.shop.asked.load(Ordering::Relaxed);
+        let before = asked();
+        fleet.nodes[0].refund(&root().cost(2));
+        settle().await;
+        assert_eq!(asked(), before);
+        fleet.nodes[0].refund(&root().cost(2));
+        settle().await;
+        assert_eq!(asked(), before + 1);
+        assert_eq!(fleet.left(0, "a", &root()).await, 1);
+    });
+}
+
+#[test]
 fn what_is_being_paid_when_the_store_panics_is_still_owed() {
     run(async {
         let rules = "rules: [{ name: a, key: [], limit: 10/day, consistency: strict }]";
