@@ -42,7 +42,7 @@ impl Seen {
             b":method" => self.is_post = value == b"POST",
             b":path" => self.method = calls.method(value),
             b"content-type" => self.is_grpc = is_grpc(value),
-            b"grpc-timeout" => self.time = deadline::timeout(value),
+            _ if name == TIMEOUT.as_bytes() => self.time = deadline::timeout(value),
             _ => {}
         }
     }
