@@ -119,6 +119,23 @@ impl<S: Store, C: Clock> Carrying<S, C> {
         looks.asks.len()
     }
 
+    /// Whether an [exchange](Store::exchange) of these takes no longer than that because the store sees to it, so
+    /// that nobody else has to look at the clock. If any of them has something before it, it may be two exchanges
+    /// after all: what is known of a key may be forgotten until then.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_local::Clock;
+    /// use tollgate_store::{Ask, Carrying, Store};
+    /// fn needs_timeout(store: &Carrying<impl Store, impl Clock>, asks: &[Ask]) -> bool {
+    ///     !store.keeps_time(asks, Duration::from_millis(50))
+    /// }
+    /// ```
+    pub fn keeps_time(&self, asks: &[Ask], most: Duration) -> bool {
+        self.store.patience().is_some_and(|patience| patience <= most)
+            && asks.iter().all(|ask| ask.before().is_none())
+    }
+
     fn finds_out(&self, asks: &[Ask], now: Tick) -> bool {
         asks.iter().any(|ask| self.open(ask, now).is_some())
     }
@@ -205,9 +222,9 @@ impl<S: Store, C: Clock> Store for Carrying<S, C> {
         }
     }
 
-    /// Of one that looks at nothing first.
+    /// Of two exchanges, one after the other: see [`keeps_time`](Self::keeps_time).
     fn patience(&self) -> Option<Duration> {
-        self.store.patience()
+        self.store.patience().map(|patience| patience * 2)
     }
 
     async fn forget(&self, budget: &Arc<Budget>, key: &[u8]) -> Result<bool, StoreError> {

@@ -26,6 +26,10 @@ impl Store for Noting {
         }
     }
 
+    fn patience(&self) -> Option<Duration> {
+        Some(PATIENCE)
+    }
+
     async fn forget(&self, budget: &Arc<Budget>, key: &[u8]) -> Result<bool, StoreError> {
         self.store.forget(budget, key).await
     }
@@ -34,6 +38,8 @@ impl Store for Noting {
         self.store.ping().await
     }
 }
+
+const PATIENCE: Duration = Duration::from_millis(50);
 
 struct Changed {
     clock: ManualClock,
@@ -107,6 +113,22 @@ async fn a_key_is_looked_at_once_and_those_beside_it_do_not_wait() {
     assert_eq!(left, [Some(37), Some(58), Some(58), Some(36)]);
     assert_eq!(asked, [4]);
     assert_eq!(changed.store.looks(&asks), 0);
+}
+
+/// Between the question whether it is known and the exchange it may be forgotten.
+#[tokio::test]
+async fn nobody_relies_on_the_store_to_keep_the_time_of_a_key_whose_limit_has_changed() {
+    let changed = Changed::new(&["100/day"], "60/day");
+    let (plain, most) = (Ask::new(changed.new.clone(), "carol", Exchange::once(1)), PATIENCE);
+    let asks = [plain, changed.ask("alice", 1)];
+    for is_known in [false, true] {
+        assert_eq!(changed.store.looks(&asks) == 0, is_known);
+        assert!(!changed.store.keeps_time(&asks, most));
+        changed.left(&asks).await;
+    }
+    assert!(changed.store.keeps_time(&asks[..1], most));
+    assert!(!changed.store.keeps_time(&asks[..1], most - Duration::from_nanos(1)));
+    assert_eq!(changed.store.patience(), Some(most * 2), "if it looks first");
 }
 
 /// It was asked about already, and its limit changes once more, back to one that it had.

@@ -24,7 +24,7 @@ impl Sharing {
         let (after, looks) = (self.time_left_at(since, sent), self.store.looks(asks));
         let trips = if looks == 0 { 1 } else { 2 };
         add(&self.counts.exchanges, (asks.len() + looks) as u64);
-        let keeps_time = self.store.patience().is_some_and(|patience| patience * trips <= after);
+        let keeps_time = self.store.keeps_time(asks, after);
         let exchange = self.store.exchange(asks);
         let answered = match keeps_time {
             true => Ok(exchange.await),
