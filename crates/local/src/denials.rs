@@ -4,7 +4,8 @@
 //! too fast. The store decides every request, and a client that goes on after it was denied would have it
 //! asked as often as it comes. But a denial says how long it lasts: nothing but time gives back what is
 //! spent, or somebody who changes his mind. So it is said once more here, to whoever needs as much, until
-//! that time is over or [a moment](Denials::LONGEST) has passed, whatever comes first.
+//! that time is over, [a moment](Denials::LONGEST) has passed, or more is left than it says, whatever comes first:
+//! what is said to be left is what somebody could have now.
 //!
 //! Each key has one line of memory, which it shares with others. Whoever writes there last is remembered,
 //! and for all others the store is asked. Nobody waits: a reader that meets a writer knows of no denial,
@@ -27,7 +28,7 @@ use crate::sync::{AtomicU64, Ordering, fence};
 /// let wait = Duration::from_millis(40);
 /// let denied = Decision::deny(5, 0, Duration::from_millis(200), Retry::After(wait));
 /// let (asked, heard) = (Tick::ZERO, Tick::ZERO.after(Duration::from_millis(1)));
-/// denials.note(alice, 1, &denied, (asked, heard));
+/// denials.note(alice, 1, &denied, wait, (asked, heard));
 ///
 /// let later = heard.after(Duration::from_millis(10));
 /// let again = denials.find(alice, 1, later).expect("it lasts for longer");
@@ -83,25 +84,38 @@ impl Denials {
     ///
     /// What is denied is so from the moment on at which it is decided, and nobody here knows which that was.
     /// So it is said again for as long as it lasts from the first time on, and whoever hears it comes again
-    /// when he would if he had heard it at the second. What was asked for before the key was
+    /// when he would if he had heard it at the second. Nor is it said for longer than what is left `stays` so
+    /// much: that may be more soon, and still too little. What was asked for before the key was
     /// [forgotten](Self::forget) does not count any more.
     ///
     /// ```
+    /// # use std::time::Duration;
     /// # use tollgate_core::{Decision, Retry, Tick};
     /// # use tollgate_local::{Denials, Key, Seed};
     /// let (denials, key) = (Denials::new(1), 7u64.hash(&Seed::random()));
-    /// let denied = Decision::deny(5, 5, std::time::Duration::ZERO, Retry::Never);
-    /// denials.note(key, 6, &denied, (Tick::ZERO, Tick::ZERO));
+    /// let denied = Decision::deny(5, 5, Duration::ZERO, Retry::Never);
+    /// denials.note(key, 6, &denied, Duration::MAX, (Tick::ZERO, Tick::ZERO));
     /// assert!(denials.find(key, 6, Tick::ZERO).is_some());
     /// assert!(denials.find(key, 5, Tick::ZERO).is_none(), "that might pass");
     /// ```
-    pub fn note(&self, key: KeyHash, cost: u64, denied: &Decision, (asked, heard): (Tick, Tick)) {
+    pub fn note(
+        &self,
+        key: KeyHash,
+        cost: u64,
+        denied: &Decision,
+        stays: Duration,
+        (asked, heard): (Tick, Tick),
+    ) {
         let (lasts, retry) = match denied.retry() {
-            Some(Retry::After(wait)) => (wait.min(Self::LONGEST), heard.after(wait).as_nanos()),
-            Some(Retry::Never) => (Self::LONGEST, NEVER),
+            Some(Retry::After(wait)) => (wait.min(stays), heard.after(wait).as_nanos()),
+            Some(Retry::Never) => (stays, NEVER),
             // Nobody knows how long that lasts, or it was no denial.
             Some(Retry::OnReturn) | None => return,
         };
+        let until = asked.after(lasts.min(Self::LONGEST));
+        if until <= heard {
+            return;
+        }
         let (line, asked_from) = (self.line(key), &self.asked_from[self.line_of(key)]);
         let version = line.version.load(Ordering::Relaxed);
         let is_free = version & 1 == 0
@@ -118,7 +132,7 @@ impl Denials {
         for (place, value) in [
             (&line.key, key.0),
             (&line.cost, cost),
-            (&line.until, asked.after(lasts).as_nanos()),
+            (&line.until, until.as_nanos()),
             (&line.limit, denied.limit()),
             (&line.remaining, denied.remaining()),
             (&line.reset, reset),
@@ -170,15 +184,16 @@ impl Denials {
     /// their way that were asked for before: those are forgotten as well.
     ///
     /// ```
+    /// # use std::time::Duration;
     /// # use tollgate_core::{Decision, Retry, Tick};
     /// # use tollgate_local::{Denials, Key, Seed};
     /// let (denials, key) = (Denials::new(1), 7u64.hash(&Seed::random()));
-    /// let denied = Decision::deny(5, 5, std::time::Duration::ZERO, Retry::Never);
-    /// denials.note(key, 6, &denied, (Tick::ZERO, Tick::ZERO));
+    /// let denied = Decision::deny(5, 5, Duration::ZERO, Retry::Never);
+    /// denials.note(key, 6, &denied, Duration::MAX, (Tick::ZERO, Tick::ZERO));
     /// denials.forget(key, Tick::ZERO);
     /// assert!(denials.find(key, 6, Tick::ZERO).is_none());
     ///
-    /// denials.note(key, 6, &denied, (Tick::ZERO, Tick::from_nanos(5)));
+    /// denials.note(key, 6, &denied, Duration::MAX, (Tick::ZERO, Tick::from_nanos(5)));
     /// assert!(denials.find(key, 6, Tick::from_nanos(5)).is_none(), "it was asked for before");
     /// ```
     pub fn forget(&self, key: KeyHash, now: Tick) {
@@ -211,6 +226,8 @@ const NEVER: u64 = u64::MAX;
 mod tests {
     use super::*;
 
+    const LONG: Duration = Duration::MAX;
+
     fn at(millis: u64) -> Tick {
         Tick::ZERO.after(Duration::from_millis(millis))
     }
@@ -228,7 +245,7 @@ mod tests {
     #[test]
     fn a_denial_is_said_until_it_may_be_over_and_counts_down() {
         let denials = Denials::new(1);
-        denials.note(key(1), 3, &denied(20), (at(100), at(104)));
+        denials.note(key(1), 3, &denied(20), LONG, (at(100), at(104)));
         for millis in 100..120 {
             let said = denials.find(key(1), 3, at(millis)).expect("it is not over");
             let expected = [124 - millis, 204 - millis].map(Duration::from_millis);
@@ -241,22 +258,31 @@ mod tests {
     #[test]
     fn one_that_lasts_is_said_for_a_moment() {
         let denials = Denials::new(1);
-        denials.note(key(1), 1, &denied(3_600_000), (at(0), at(0)));
+        denials.note(key(1), 1, &denied(3_600_000), LONG, (at(0), at(0)));
         assert!(denials.find(key(1), 1, at(89)).is_some());
         assert!(denials.find(key(1), 1, at(90)).is_none());
     }
 
     #[test]
+    fn one_of_which_more_is_left_soon_is_said_until_then() {
+        let denials = Denials::new(1);
+        denials.note(key(1), 8, &denied(20), Duration::from_millis(7), (at(0), at(2)));
+        assert!(denials.find(key(1), 8, at(6)).is_some());
+        assert!(denials.find(key(1), 8, at(7)).is_none());
+    }
+
+    #[test]
     fn only_what_was_denied_is() {
         let denials = Denials::new(1);
-        denials.note(key(1), 3, &denied(20), (at(0), at(0)));
+        denials.note(key(1), 3, &denied(20), LONG, (at(0), at(0)));
         assert!(denials.find(key(1), 2, at(1)).is_none(), "so little may pass");
         assert!(denials.find(key(2), 3, at(1)).is_none(), "that is another key");
-        denials.note(key(2), 3, &Decision::allow(10, 9, Duration::ZERO), (at(1), at(1)));
+        denials.note(key(2), 3, &Decision::allow(10, 9, Duration::ZERO), LONG, (at(1), at(1)));
         denials.note(
             key(2),
             3,
             &Decision::deny(1, 0, Duration::ZERO, Retry::OnReturn),
+            LONG,
             (at(1), at(1)),
         );
         assert!(
@@ -272,9 +298,9 @@ mod tests {
     fn what_was_asked_for_before_the_key_was_forgotten_is_not_denied() {
         let denials = Denials::new(1);
         denials.forget(key(1), at(10));
-        denials.note(key(1), 1, &denied(20), (at(9), at(14)));
+        denials.note(key(1), 1, &denied(20), LONG, (at(9), at(14)));
         assert!(denials.find(key(1), 1, at(15)).is_none());
-        denials.note(key(1), 1, &denied(20), (at(11), at(14)));
+        denials.note(key(1), 1, &denied(20), LONG, (at(11), at(14)));
         assert!(denials.find(key(1), 1, at(15)).is_some(), "it was asked for after that");
     }
 
@@ -282,7 +308,7 @@ mod tests {
     fn whoever_was_denied_last_is_remembered() {
         let denials = Denials::new(1);
         for number in 1..5 {
-            denials.note(key(number), 1, &denied(number), (at(0), at(0)));
+            denials.note(key(number), 1, &denied(number), LONG, (at(0), at(0)));
         }
         let known = (1..5).filter(|number| denials.find(key(*number), 1, at(0)).is_some());
         assert_eq!(known.collect::<Vec<_>>(), [4]);

@@ -25,7 +25,7 @@ fn denied(number: u64) -> Decision {
 
 fn note(denials: &Arc<Denials>, number: u64) -> impl FnOnce() + 'static {
     let denials = Arc::clone(denials);
-    move || denials.note(key(number), number, &denied(number), (NOW, NOW))
+    move || denials.note(key(number), number, &denied(number), Duration::MAX, (NOW, NOW))
 }
 
 /// What is known of a key is of that key, all of it.
@@ -77,7 +77,7 @@ fn what_was_asked_for_before_a_key_was_forgotten_is_known_to_nobody_after_that()
         other.join().unwrap();
         assert!(denials.find(key(1), 1, NOW).is_none(), "it is over");
         let later = NOW.after(Duration::from_nanos(1));
-        denials.note(key(1), 1, &denied(1), (later, later));
+        denials.note(key(1), 1, &denied(1), Duration::MAX, (later, later));
         assert!(denials.find(key(1), 1, later).is_some());
     });
 }

@@ -350,7 +350,8 @@ impl Sharing {
     pub(super) fn keep_denial(&self, lack: &Lack, grant: &Grant, (sent, heard): (Tick, Tick)) {
         let About { limit, owner, .. } = &lack.about;
         if limit.keeps_denials && !lack.is_look() && !grant.decision.is_allowed() {
-            self.denials.note(*owner, lack.cost, &grant.decision, (sent, heard));
+            let stays = limit.stays(&grant.decision, lack.cost);
+            self.denials.note(*owner, lack.cost, &grant.decision, stays, (sent, heard));
         }
     }
 

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use tollgate_core::{Decision, Limit, Tick};
+use tollgate_core::{Anchor, Decision, Limit, Plan, Retry, Tick};
 use tollgate_local::{Counters, Half, KeyHash, Seed, Timer};
 use tollgate_rules::{Consistency, OnStoreFailure, Rule};
 use tollgate_store::Budget;
@@ -24,6 +24,8 @@ pub(crate) struct SharedLimit {
     /// Whether what it denies then is denied here for a moment: nobody has asked for more than that the
     /// limit is shared, but it is not lent.
     pub(super) keeps_denials: bool,
+    /// How it is counted, if in tokens.
+    plan: Option<Plan>,
     consistency: Consistency,
     pub(super) policy: OnStoreFailure,
     /// What this node has let pass lately, and lets pass while the store is gone: in shares of the
@@ -56,6 +58,7 @@ impl SharedLimit {
         let shared = Self::of(sharing, rule, budget, capacity, (seed, salt));
         Self {
             own: Some(Arc::clone(own)),
+            plan: limit.machine(Anchor::default()).map(|machine| machine.plan()),
             // Logs are strict, whatever rules say.
             keeps_denials: shared.keeps_denials && limit.log_rule().is_none(),
             ..shared
@@ -93,6 +96,7 @@ impl SharedLimit {
         Self {
             is_strict: wants_store || !is_lent,
             keeps_denials: !wants_store && !is_lent,
+            plan: None,
             consistency: rule.consistency(),
             budget: Arc::new(budget),
             salt: seed.half(salt),
@@ -111,6 +115,34 @@ impl SharedLimit {
     #[inline]
     pub(crate) fn owner(&self, key: KeyHash) -> KeyHash {
         self.salt.and(key)
+    }
+
+    /// For how long at least what is left stays as much as this denial of so much says. Most are denied because
+    /// nothing is left, and come again when there is something; others may hear of more before that.
+    pub(super) fn stays(&self, denied: &Decision, cost: u64) -> Duration {
+        let (limit, left) = (denied.limit(), denied.remaining());
+        // When there is as much as that, if there ever is.
+        let (much, wait) = match denied.retry() {
+            Some(Retry::After(wait)) => (cost, wait),
+            _ => (limit, denied.reset_after()),
+        };
+        if left >= limit {
+            return Duration::MAX;
+        }
+        let others = much.saturating_sub(left.saturating_add(1));
+        match self.plan {
+            // All of it comes back at once.
+            Some(Plan::Window { .. }) => wait,
+            Some(
+                Plan::Bucket { per_nano, interval, .. } | Plan::Shape { per_nano, interval, .. },
+            ) => {
+                let takes = others.saturating_mul(interval).div_ceil(per_nano);
+                wait.saturating_sub(Duration::from_nanos(takes))
+            }
+            _ if others == 0 && cost <= limit => wait,
+            // How fast comes back what still counts of the last window is not said.
+            _ => Duration::ZERO,
+        }
     }
 
     /// Whether the store decides each request.

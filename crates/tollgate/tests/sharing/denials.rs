@@ -83,6 +83,34 @@ fn a_limit_that_is_not_lent_is_as_exact_as_a_strict_one() {
     });
 }
 
+/// Of several costs, where more is left from time to time, and is still too little.
+#[test]
+fn what_is_left_is_said_exactly_to_those_who_need_much() {
+    run(async {
+        let more = ["limit: 1k/s, burst: 200", "limit: 3/s, burst: 4", "limit: 7/min"];
+        for limit in NOT_LENT.iter().copied().chain(more) {
+            let strict = format!("{limit}, consistency: strict");
+            let [ours, strict] = [limit, &strict].map(|limit| Fleet::new(2, &rules(limit)));
+            for step in 0..4_000_u64 {
+                // Twice in a row the same, and one that is never allowed.
+                let cost = [1, 2, 3, 3, 150, 150, 4, 4, 5, 500, 500, 5][step as usize % 12];
+                let request = root().cost(cost);
+                let node = (step / 12 % 2) as usize;
+                let [said, expected] = [&ours, &strict]
+                    .map(|fleet| async move { fleet.nodes[node].decide_waiting(&request).await });
+                let (said, expected) = (said.await, expected.await);
+                let of = |ruling: &tollgate::Ruling| {
+                    ruling.each().next().expect("it applies").decision()
+                };
+                assert_eq!(of(&said), of(&expected), "{limit}, step {step}");
+                let time = [0, 1, 700, 20_000, 150][step as usize % 5] * MILLI / 100;
+                tokio::join!(ours.pass(time), strict.pass(time));
+            }
+            assert!(exchanges(&ours) < exchanges(&strict), "{limit}: it asked as often");
+        }
+    });
+}
+
 #[test]
 fn who_needs_less_than_what_was_denied_asks() {
     run(async {
