@@ -188,6 +188,7 @@ impl<C: Clock> Engine<C> {
             reserve,
             lacks: Lacks::new(),
             spent: SmallVec::new(),
+            now: Tick::ZERO,
         };
         way.begin();
         way.shared_rates(intent);
@@ -310,6 +311,8 @@ pub(super) struct Way<'w, 'a, C> {
     pub(super) lacks: Lacks,
     /// What was spent of shared limits, and how it is given back.
     pub(super) spent: SmallVec<[(usize, Back); 2]>,
+    /// When limits are asked that are shared.
+    pub(super) now: Tick,
 }
 
 impl<C: Clock> Way<'_, '_, C> {

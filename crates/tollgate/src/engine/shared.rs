@@ -200,12 +200,16 @@ impl<C: Clock> Engine<C> {
         if !active.shares_only_rates() || intent != Intent::Spend {
             return false;
         }
-        let now = self.clock.now();
+        let mut now = None;
         let mut taken: Each<(Place, u8)> = Each::new();
         for met in all {
             let decision = said.room();
-            let lent = match met.shared(facts) {
-                Some(shared) => sharing.take(&shared, now, asking, decision),
+            let shared = met.shared(facts).filter(|shared| !shared.limit.is_always_asked());
+            let lent = match shared {
+                Some(shared) => {
+                    let now = *now.get_or_insert_with(|| self.clock.now());
+                    sharing.take(&shared, now, asking, decision)
+                }
                 None => Lent::Not,
             };
             match lent {
@@ -328,11 +332,12 @@ impl<C: Clock> Way<'_, '_, C> {
     /// vain is given back.
     pub(super) fn shared_rates(&mut self, intent: Intent) {
         let Some(sharing) = &self.engine.sharing else { return };
+        self.now = self.engine.clock.now();
         for at in 0..self.all.len() {
             let (met, facts) = (self.all[at], &self.together.facts[self.together.of(at)]);
             let Some(shared) = met.shared(facts).filter(|_| self.is_open(at)) else { continue };
-            let clock = &self.engine.clock;
-            let (now, name) = (clock.now(), || name(met.rule, facts));
+            let (now, clock) = (self.now, &self.engine.clock);
+            let name = || name(met.rule, facts);
             let decision = match self.intent {
                 Intent::Spend => {
                     let reserve = self.reserve.as_deref_mut();
@@ -397,13 +402,13 @@ impl<C: Clock> Way<'_, '_, C> {
                 Asking::Again { since } => Some(since),
                 Asking::Wait | Asking::Now => None,
             };
-            return Some(Wait::new(sharing, lacks, first));
+            return Some(Wait::new(sharing, lacks, first, self.now));
         }
         // Whoever is denied is told what is known here.
         for at in 0..self.all.len() {
             let (met, facts) = (self.all[at], &self.together.facts[self.together.of(at)]);
             let Some(shared) = met.shared(facts).filter(|_| self.is_open(at)) else { continue };
-            if let Some(decision) = sharing.look(&shared, self.engine.clock.now(), Asking::Now) {
+            if let Some(decision) = sharing.look(&shared, self.now, Asking::Now) {
                 self.states[at] = State::Decided(decision);
             }
         }

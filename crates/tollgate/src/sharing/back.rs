@@ -43,7 +43,7 @@ impl Sharing {
         match back {
             Back::Nothing => {}
             Back::Purse(place, filling) => self.purses.put_back(place, filling, cost),
-            Back::Told(told) => self.give_up_told(owner, *told),
+            Back::Told(told) => self.give_up_told(owner, told),
             Back::Own(at) => {
                 if let Some(own) = &limit.own {
                     own.undo(key, limit.cost_here(cost), at, clock);
@@ -59,7 +59,7 @@ impl Sharing {
     /// then, and so on.
     pub(crate) fn give_back_for_now(&self, shared: &Shared<'_>, back: Back, clock: &impl Clock) {
         match back {
-            Back::Told(told) => self.leave(shared.owner, *told),
+            Back::Told(told) => self.leave(shared.owner, told),
             back => self.give_back(shared, back, clock),
         }
     }
@@ -79,7 +79,7 @@ impl Sharing {
     /// An answer that nobody needs any more. What was spent for it is undone in the store, and as soon as
     /// can be: that takes off what time has given back since. Others who ask get answers of their own, and
     /// would leave it lying here. What was lent is for whoever comes next.
-    pub(super) fn give_up_told(&self, owner: KeyHash, told: Told<About>) {
+    pub(super) fn give_up_told(&self, owner: KeyHash, told: Box<Told<About>>) {
         match &told.said {
             Said::Decided(decision, None) if decision.is_allowed() => self.leave(owner, told),
             said => self.undo(told.about.clone(), told.cost, said),
@@ -97,7 +97,7 @@ impl Sharing {
     }
 
     /// Leaves an answer for others of its key, or has it undone if there is no room for it.
-    pub(super) fn leave(&self, owner: KeyHash, told: Told<About>) {
+    pub(super) fn leave(&self, owner: KeyHash, told: Box<Told<About>>) {
         if let Err(told) = self.told.put(owner, told) {
             self.undo(told.about, told.cost, &told.said);
         }

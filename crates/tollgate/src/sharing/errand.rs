@@ -13,7 +13,7 @@ use tollgate_core::lease::Grant;
 use tollgate_store::{Ask, StoreError};
 
 use crate::sharing::Sharing;
-use crate::sharing::fetch::Question;
+use crate::sharing::fetch::{Question, Questions};
 use crate::sharing::spend::Lack;
 
 /// What the store says to questions, in their order.
@@ -25,19 +25,22 @@ pub(super) type Answers = Vec<Result<Grant, StoreError>>;
 /// ran, because that is where the timers of the exchange are.
 pub(super) struct Errand {
     sharing: Arc<Sharing>,
-    questions: Vec<Question>,
+    questions: Questions,
     sent: Tick,
     /// `None` once they are answered.
     exchange: Option<Pin<Box<dyn Future<Output = Answers> + Send>>>,
 }
 
 impl Errand {
-    /// Asks the store for somebody who has waited since then.
-    pub(super) fn new(sharing: &Arc<Sharing>, questions: Vec<Question>, since: Tick) -> Self {
+    /// Asks the store now for somebody who has waited since then.
+    pub(super) fn new(
+        sharing: &Arc<Sharing>,
+        questions: Questions,
+        (since, sent): (Tick, Tick),
+    ) -> Self {
         let asks: Vec<Ask> = questions.iter().map(Question::ask).collect();
         let asking = Arc::clone(sharing);
-        let exchange = Box::pin(async move { asking.exchange(&asks, since).await });
-        let sent = sharing.now();
+        let exchange = Box::pin(async move { asking.exchange(&asks, since, sent).await });
         Self { sharing: Arc::clone(sharing), questions, sent, exchange: Some(exchange) }
     }
 
@@ -48,7 +51,7 @@ impl Errand {
 }
 
 impl Future for Errand {
-    type Output = (Vec<Question>, Answers);
+    type Output = (Questions, Answers);
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answers = match &mut self.exchange {
@@ -81,7 +84,7 @@ impl Drop for Errand {
 /// or the runtime ends, borrowers do not wait for them any more.
 struct Unheard {
     sharing: Arc<Sharing>,
-    questions: Vec<Question>,
+    questions: Questions,
 }
 
 impl Drop for Unheard {
@@ -101,7 +104,7 @@ pub(super) const MOST_ALONE: usize = 16_384;
 impl Sharing {
     /// Answers for which whoever asked does not wait. What was lent is for whoever comes next, and what the
     /// store has spent pays for what passed without it, or is undone. What it has denied is denied to them.
-    fn answered_to_nobody(&self, questions: Vec<Question>, answers: Answers, sent: Tick) {
+    fn answered_to_nobody(&self, questions: Questions, answers: Answers, sent: Tick) {
         let now = self.now();
         for (question, answer) in questions.into_iter().zip(answers) {
             let Ok(grant) = self.learn(&question, answer, now) else { continue };

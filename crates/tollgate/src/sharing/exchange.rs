@@ -14,13 +14,13 @@ use crate::sharing::heal::heal;
 use crate::sharing::health::{Health, add};
 
 impl Sharing {
-    /// Asks the store for those who have waited since then, and keeps count of how it does.
+    /// Asks the store at the time of `sent` for those who have waited since then, and keeps count of how it does.
     pub(super) async fn exchange(
         &self,
         asks: &[Ask],
         since: Tick,
+        sent: Tick,
     ) -> Vec<Result<Grant, StoreError>> {
-        let sent = self.now();
         let (after, looks) = (self.time_left_at(since, sent), self.store.looks(asks));
         let trips = if looks == 0 { 1 } else { 2 };
         add(&self.counts.exchanges, (asks.len() + looks) as u64);

@@ -51,12 +51,15 @@ impl Plan {
     }
 }
 
+/// What is asked at once. One question takes no allocation.
+pub(super) type Questions = Vec<Question>;
+
 /// Questions, and those who wait for the answers to others.
-type Plans = (Vec<Question>, Vec<(Lack, Awaited)>);
+type Plans = (Questions, Vec<(Lack, Awaited)>);
 
 impl Sharing {
     pub(super) async fn fetch(self: &Arc<Self>, mut lacks: Lacks, patience: Patience) {
-        let now = self.now();
+        let mut now = self.now();
         if self.time_left_at(patience.since, now).is_zero() {
             return lacks.into_iter().for_each(|lack| self.fail(lack, &self.too_late(patience)));
         }
@@ -76,18 +79,19 @@ impl Sharing {
         }
         while !questions.is_empty() || !others.is_empty() {
             if !questions.is_empty() {
-                self.ask(questions, patience).await;
+                self.ask(questions, patience, now).await;
             }
             if others.is_empty() {
                 return;
             }
             let again = self.after_others(others, patience).await;
-            (questions, others) = self.plans(again, self.now());
+            now = self.now();
+            (questions, others) = self.plans(again, now);
         }
     }
 
     fn plans(&self, lacks: Lacks, now: Tick) -> Plans {
-        let (mut questions, mut others) = (Vec::with_capacity(lacks.len()), Vec::new());
+        let (mut questions, mut others) = (Questions::with_capacity(lacks.len()), Vec::new());
         for lack in lacks {
             match self.plan(lack, now) {
                 Plan::Ask(question) => questions.push(question),
@@ -133,10 +137,9 @@ impl Sharing {
             && (limit.policy != OnStoreFailure::Deny || self.borrowing(lack, now).is_some())
     }
 
-    /// Asks the store, and tells what it says.
-    async fn ask(self: &Arc<Self>, questions: Vec<Question>, patience: Patience) {
-        let sent = self.now();
-        let mut asked = Errand::new(self, questions, patience.since);
+    /// Asks the store at the time of `sent`, and tells what it says.
+    async fn ask(self: &Arc<Self>, questions: Questions, patience: Patience, sent: Tick) {
+        let mut asked = Errand::new(self, questions, (patience.since, sent));
         let answered = match patience.until {
             None => Ok((&mut asked).await),
             Some(_) => timeout(self.waits(patience), &mut asked).await,
@@ -402,7 +405,7 @@ impl Sharing {
 
     pub(super) fn tell(&self, about: About, cost: u64, said: Said, now: Tick) {
         let (owner, until) = (about.owner, now.after(KEPT));
-        self.leave(owner, Told { cost, said, about, until });
+        self.leave(owner, Told { cost, said, about, until }.into());
     }
 }
 

@@ -74,7 +74,8 @@ impl Sharing {
             }
             let look = |key: &Glance| key.about.ask(Exchange::once(0));
             let asks: Vec<Ask> = some.iter().map(look).collect();
-            let answers = self.exchange(&asks, self.now()).await;
+            let now = self.now();
+            let answers = self.exchange(&asks, now, now).await;
             for (key, answer) in some.iter().zip(answers) {
                 let answer = answer.map(|grant| self.seen(key, grant.decision));
                 seen.push(answer.map_err(|error| error.to_string()));

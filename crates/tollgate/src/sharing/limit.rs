@@ -150,6 +150,12 @@ impl SharedLimit {
         self.is_strict
     }
 
+    /// Whether nothing about a key of it is ever known here.
+    #[inline]
+    pub(crate) const fn is_always_asked(&self) -> bool {
+        self.is_strict && !self.keeps_denials
+    }
+
     /// Whether everything passes.
     pub(crate) const fn is_unlimited(&self) -> bool {
         self.capacity == u64::MAX

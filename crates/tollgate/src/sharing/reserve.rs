@@ -50,7 +50,7 @@ pub(crate) enum KeptWhat {
     /// There is nothing for it.
     Short(Decision),
     /// What the store has said.
-    Told(Told<About>),
+    Told(Box<Told<About>>),
     /// The store is gone, or has not answered in time: the rule decides.
     Alone,
 }
@@ -238,7 +238,7 @@ impl<'a> Reserving<'a> {
     /// What is kept for all of them, or what is to be waited for: then nothing is kept.
     pub(crate) fn done(self) -> Result<Reserve, Wait> {
         let (sharing, now) = (self.sharing, self.now);
-        let wait = |lacks| Err(Wait::new(sharing, lacks, self.since));
+        let wait = |lacks| Err(Wait::new(sharing, lacks, self.since, now));
         if !self.lacks.is_empty() {
             return wait(self.lacks);
         }
@@ -318,7 +318,7 @@ impl Keeping<'_> {
     }
 
     /// What the store has said; but what it denies may be here, because it was lent.
-    fn or_here(&mut self, told: Told<About>, cost: u64) -> KeptWhat {
+    fn or_here(&mut self, told: Box<Told<About>>, cost: u64) -> KeptWhat {
         let is_denied = matches!(&told.said, Said::Decided(said, _) if !said.is_allowed());
         let Self { sharing, now, owner, .. } = *self;
         // Who takes in vain is counted as denied, and this one is counted already.

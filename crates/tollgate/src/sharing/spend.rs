@@ -244,7 +244,7 @@ impl Sharing {
     fn heed(
         &self,
         shared: &Shared<'_>,
-        told: Told<About>,
+        told: Box<Told<About>>,
         now: Tick,
         clock: &impl Clock,
         name: impl FnOnce() -> Arc<[u8]>,
@@ -269,7 +269,7 @@ impl Sharing {
             (None, false) => add(&self.counts.short, 1),
         }
         match decision.is_allowed() {
-            true => (decision, Back::Told(Box::new(told))),
+            true => (decision, Back::Told(told)),
             false => (decision, Back::Nothing),
         }
     }
@@ -361,7 +361,7 @@ impl Sharing {
         looks: bool,
         now: Tick,
         asking: Asking,
-    ) -> Option<Told<About>> {
+    ) -> Option<Box<Told<About>>> {
         match asking {
             Asking::Wait => None,
             Asking::Again { .. } | Asking::Now => self.told.take(owner, cost, looks, now),

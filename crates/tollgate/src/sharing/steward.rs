@@ -105,7 +105,7 @@ impl Steward {
         if !leaving.is_empty() && !sharing.breaker.is_open() {
             let sharing = Arc::clone(sharing);
             // Of what is lost of it, the store has back what was lent when the lease is over.
-            tokio::spawn(async move { _ = sharing.exchange(&leaving, now).await });
+            tokio::spawn(async move { _ = sharing.exchange(&leaving, now, now).await });
         }
         // What a rule let pass because one answer was missing is told soon after.
         let pays = self.paying.as_ref().is_some_and(|paying| !paying.is_finished());
@@ -129,7 +129,7 @@ impl Steward {
             let sharing = Arc::clone(sharing);
             tokio::spawn(async move {
                 // Whatever is lost of it stays spent.
-                let _ = sharing.exchange(&asks, sharing.now()).await;
+                let _ = sharing.exchange(&asks, now, now).await;
                 // What was denied before may pass now.
                 let now = sharing.now();
                 owners.into_iter().for_each(|owner| sharing.denials.forget(owner, now));
@@ -174,7 +174,7 @@ impl Steward {
         }
         let sharing = Arc::clone(sharing);
         tokio::spawn(async move {
-            let answers = sharing.exchange(&asks, now).await;
+            let answers = sharing.exchange(&asks, now, now).await;
             let now = sharing.now();
             for ((place, ask), answer) in asked.into_iter().zip(&asks).zip(answers) {
                 let Exchange { node, sequence, .. } = *ask.exchange();

@@ -23,7 +23,8 @@ struct Shard<T> {
     answers: Mutex<Answers<T>>,
 }
 
-type Answers<T> = ByHash<SmallVec<[Told<T>; 1]>>;
+/// Answers are handed on several times, and so as pointers.
+type Answers<T> = ByHash<SmallVec<[Box<Told<T>>; 1]>>;
 
 /// What answers are for.
 pub(crate) type Costs = SmallVec<[Option<u64>; 4]>;
@@ -83,7 +84,7 @@ impl<T> ToldAnswers<T> {
     }
 
     /// Keeps an answer. One for which there is no room is handed back.
-    pub(crate) fn put(&self, key: KeyHash, told: Told<T>) -> Result<(), Told<T>> {
+    pub(crate) fn put(&self, key: KeyHash, told: Box<Told<T>>) -> Result<(), Box<Told<T>>> {
         let shard = &self.shards[key.part_of(SHARDS)];
         let mut answers = shard.lock();
         let is_full = answers.len() >= MOST && !answers.contains_key(&key);
@@ -97,7 +98,13 @@ impl<T> ToldAnswers<T> {
 
     /// Takes an answer to a request of this cost, if there is one. A failure stands for any, but it may be that of
     /// somebody who had less time: whoever has an answer takes that.
-    pub(crate) fn take(&self, key: KeyHash, cost: u64, looks: bool, now: Tick) -> Option<Told<T>> {
+    pub(crate) fn take(
+        &self,
+        key: KeyHash,
+        cost: u64,
+        looks: bool,
+        now: Tick,
+    ) -> Option<Box<Told<T>>> {
         let shard = &self.shards[key.part_of(SHARDS)];
         let mut answers = shard.lock();
         let all = answers.get_mut(&key)?;
@@ -139,7 +146,7 @@ impl<T> ToldAnswers<T> {
             Said::Failed(_) => Some(None),
             Said::Seen(_) => None,
         };
-        all.filter_map(cost).collect()
+        all.filter_map(|told| cost(told)).collect()
     }
 
     /// Removes those that nobody came for.
@@ -154,7 +161,7 @@ impl<T> ToldAnswers<T> {
                 while at < all.len() {
                     match now < all[at].until {
                         true => at += 1,
-                        false => each(*key, all.swap_remove(at)),
+                        false => each(*key, *all.swap_remove(at)),
                     }
                 }
                 !all.is_empty()
@@ -185,7 +192,7 @@ mod tests {
             Said::Failed(Arc::new(StoreError::Timeout { after: Duration::from_millis(15) }));
         for said in [failed.clone(), Said::Seen(Decision::unlimited()), failed, allowed] {
             let told = Told { cost: 1, said, about: (), until: Tick::MAX };
-            answers.put(key, told).expect("there is room");
+            answers.put(key, told.into()).expect("there is room");
         }
         let take = |looks| answers.take(key, 1, looks, Tick::ZERO).map(|told| told.said);
         assert!(matches!(take(false), Some(Said::Decided(..))));

@@ -41,9 +41,14 @@ impl fmt::Debug for Wait {
 }
 
 impl Wait {
-    /// Of whoever was first waited for then, or is just now.
-    pub(crate) fn new(sharing: &Arc<Sharing>, lacks: Lacks, first: Option<Tick>) -> Self {
-        let since = first.unwrap_or_else(|| sharing.now());
+    /// Of whoever was first waited for then, or is now.
+    pub(crate) fn new(
+        sharing: &Arc<Sharing>,
+        lacks: Lacks,
+        first: Option<Tick>,
+        now: Tick,
+    ) -> Self {
+        let since = first.unwrap_or(now);
         let patience = Patience { since, until: None, is_first: first.is_none() };
         Self { sharing: Arc::clone(sharing), lacks, patience }
     }
