@@ -60,6 +60,17 @@ impl Load {
         each: usize,
         is_on: impl Fn(usize, Duration) -> bool + Send + Sync + 'static,
     ) -> Self {
+        Self::every(PAUSE, nodes, path, each, is_on)
+    }
+
+    /// The same with another time from one to the next.
+    pub(crate) fn every(
+        pause: Duration,
+        nodes: &[SocketAddr],
+        path: &str,
+        each: usize,
+        is_on: impl Fn(usize, Duration) -> bool + Send + Sync + 'static,
+    ) -> Self {
         let question = |user| encode(&["TG.CHECK", "path", path, "user", user]);
         let met: Vec<_> = nodes.iter().map(|node| Asking::meet(*node, &question("bob"))).collect();
         let questions = question("alice").repeat(each).into_bytes();
@@ -69,7 +80,7 @@ impl Load {
             let (end, is_on, questions) = (Arc::clone(&end), Arc::clone(&is_on), questions.clone());
             let thread = thread::spawn(move || {
                 let is_on = || is_on(number, now() - began);
-                asking.run(&questions, each, &end, is_on)
+                asking.run(&questions, (each, pause), &end, is_on)
             });
             Client { counts, thread }
         };
@@ -290,12 +301,12 @@ impl Asking {
     fn run(
         &mut self,
         questions: &[u8],
-        each: usize,
+        (each, pause): (usize, Duration),
         end: &End,
         is_on: impl Fn() -> bool,
     ) -> Vec<Batch> {
         let (mut batches, mut sent) = (Vec::new(), now());
-        while !end.comes_within(PAUSE.saturating_sub(now() - sent)) {
+        while !end.comes_within(pause.saturating_sub(now() - sent)) {
             sent = now();
             if is_on() {
                 let (allowed, is_gone) = self.ask(questions, each);

@@ -21,6 +21,10 @@ impl Stalls {
         self.0.iter().map(|(begin, end)| *end - *begin).max().unwrap_or_default()
     }
 
+    pub(crate) fn sum(&self) -> Duration {
+        self.0.iter().map(|(begin, end)| *end - *begin).sum()
+    }
+
     /// How much of the time between two moments is in them.
     pub(crate) fn within(&self, begin: Instant, end: Instant) -> Duration {
         let part = |stall: &(Instant, Instant)| {
@@ -41,4 +45,5 @@ fn only_what_overlaps_counts() {
     let within = |from: u64, until: u64| stalls.within(at(from), at(until)).as_millis() as u64;
     assert_eq!([within(0, 100), within(20, 60), within(30, 50), within(60, 70)], [60, 20, 0, 10]);
     assert_eq!(stalls.longest(), Duration::from_millis(40));
+    assert_eq!(stalls.sum(), Duration::from_millis(60));
 }
