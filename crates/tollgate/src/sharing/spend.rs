@@ -227,13 +227,16 @@ impl Sharing {
         if self.is_alone(asking) {
             return Some(self.spend_alone(shared, None, now, clock, name));
         }
+        // Or more has come in since the purse was filled, or the steward had it in his hands: then it is full
+        // again when he is done.
+        if !shared.limit.is_strict
+            && self.purses.known(shared.owner, now).is_some()
+            && let Some(said) = self.spend_lent(shared, now)
+        {
+            return Some(said);
+        }
         if asking != Asking::Now {
             return None;
-        }
-        // Or the steward had the purse in its hands: then it is full again when he is done.
-        drop(self.purses.known(shared.owner, now));
-        if let Some(said) = self.spend_lent(shared, now) {
-            return Some(said);
         }
         add(&self.counts.short, 1);
         let denial = Decision::deny(shared.limit.capacity, 0, SOON, Retry::After(SOON));

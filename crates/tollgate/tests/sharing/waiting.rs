@@ -225,3 +225,28 @@ fn who_waits_for_a_question_that_had_no_time_asks_again() {
         assert_eq!(asked(&fleet), 2);
     });
 }
+
+/// In overload each token is taken by the next request after it has come in, and the others are denied. Neither
+/// has to wait: the store has promised it already.
+#[test]
+fn what_has_come_in_is_taken_at_once() {
+    run(async {
+        let rules = "rules: [{ name: a, key: [], limit: 12k/min, burst: 400 }]";
+        let fleet = Fleet::new(1, rules);
+        let (mut waited, mut passed) = (0, 0);
+        for at in 0..6_000 {
+            let mut ruling = fleet.nodes[0].try_decide(&root());
+            let is_counted = at >= 4_000;
+            while let Err(wait) = ruling {
+                waited += u64::from(is_counted);
+                let since = wait.since();
+                wait.fetch().await;
+                ruling = fleet.nodes[0].try_decide_again(&root(), since);
+            }
+            passed += u64::from(is_counted && ruling.is_ok_and(|ruling| ruling.is_allowed()));
+            fleet.pass(Duration::from_millis(1)).await;
+        }
+        assert!(passed > 390, "{passed} in two seconds");
+        assert!(waited <= 24, "{waited} of 2000 waited, and the node asks eleven times a second");
+    });
+}
