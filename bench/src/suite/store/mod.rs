@@ -14,6 +14,7 @@ mod asking;
 mod by_hand;
 mod client;
 mod course;
+mod crowd;
 mod hot;
 mod latency;
 mod others;
@@ -36,6 +37,7 @@ pub(crate) fn run(session: &mut Session) -> Result<(), BenchError> {
     renewal::run(session)?;
     questions::run(session)?;
     others::run(session)?;
+    crowd::run(session)?;
     let real = real::run(session)?;
     simulated::run(session, real)
 }

@@ -126,7 +126,10 @@ fn exchanges(session: &mut Session) -> Result<(), BenchError> {
     let fleet = Hot::of(Subject::bucket(QUOTA)?);
     let fleet = if session.scale.is_quick() { fleet.brief() } else { fleet };
     let asked = count_of(fleet.per_second as usize);
-    let all = format!("simulated, {} nodes, {asked} decisions/s, exchanges", fleet.nodes);
+    let all = format!(
+        "simulated, {} nodes, {asked} decisions/s for {} keys, exchanges",
+        fleet.nodes, fleet.keys
+    );
     if !session.wants(&all) {
         return Ok(());
     }

@@ -181,7 +181,7 @@ rules:
     on_store_failure: deny
 ";
 
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) const CALLERS: u64 = 64;
 
