@@ -117,12 +117,12 @@ impl Member {
         }
     }
 
-    /// Another key takes its place, if it can leave: whoever comes next finds another borrower. What it has
+    /// Another key takes its place, if it can quit: whoever comes next finds another borrower. What it has
     /// to tell the store before.
-    pub(crate) fn leave(&mut self, now: Tick, terms: Option<Terms>) -> Option<Exchange> {
+    pub(crate) fn quit(&mut self, now: Tick, terms: Option<Terms>) -> Option<Exchange> {
         let (lent, terms) = (self.borrower.as_mut()?, terms?);
         lent.silence(now)?;
-        let last = lent.leave(now);
+        let last = lent.quit(now);
         self.node.incarnation += 1;
         *lent = Borrower::new(self.node, terms);
         self.permits.sent = (0, 0);

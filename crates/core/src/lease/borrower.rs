@@ -240,8 +240,9 @@ impl Borrower {
         self.last_spend.max(self.last_sent).after(self.terms.hold().max(REMEMBERED))
     }
 
-    /// For how long nobody was let pass and nobody asked. `None` if the borrower cannot [leave](Self::leave) now: an
-    /// answer is on its way to it, or permits that it lent are in use.
+    /// For how long nobody was let pass, nobody asked, and nothing came in. `None` if the borrower cannot
+    /// [quit](Self::quit) now: an answer is on its way to it, or it is about to ask for one that somebody waits for, or
+    /// permits that it lent are in use.
     ///
     /// ```
     /// use std::time::Duration;
@@ -256,8 +257,9 @@ impl Borrower {
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     pub fn silence(&self, now: Tick) -> Option<Duration> {
-        let is_needed = self.pending.is_some() || self.terms.is_reusable() && self.used > 0;
-        (!is_needed).then(|| now.since(self.last_spend.max(self.last_sent)))
+        let is_used = self.terms.is_reusable() && self.used > 0;
+        let is_needed = self.pending.is_some() || self.gives || is_used;
+        (!is_needed).then(|| now.since(self.last_spend.max(self.last_sent).max(self.last_gain)))
     }
 
     /// What can be spent now or later.

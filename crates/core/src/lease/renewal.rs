@@ -118,8 +118,8 @@ impl Borrower {
     }
 
     /// The last exchange of a borrower that another key's is to take the place of: all that it holds goes back.
-    /// `None` if there is nothing to tell, or it [cannot leave](Self::silence). If it does not get there the store
-    /// has it back when the lease is over.
+    /// `None` if there is nothing to tell, or it [cannot quit](Self::silence). It is sent until it is answered, by
+    /// whoever has it then: what is lent to somebody who is not heard of any more counts as used.
     ///
     /// ```
     /// use std::time::Duration;
@@ -133,12 +133,12 @@ impl Borrower {
     /// let more = borrower.exchange(Tick::ZERO).expect("it lacks a hundred");
     /// borrower.answer(Tick::ZERO, &lender.exchange(&mut account, Tick::ZERO, &more).expect("it is new"));
     /// assert_eq!(lender.left(&mut account, Tick::ZERO), 900);
-    /// let last = borrower.leave(Tick::ZERO).expect("it holds a hundred");
+    /// let last = borrower.quit(Tick::ZERO).expect("it holds a hundred");
     /// lender.exchange(&mut account, Tick::ZERO, &last).expect("it is new");
     /// assert_eq!(lender.left(&mut account, Tick::ZERO), 1_000);
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
-    pub fn leave(&mut self, now: Tick) -> Option<Exchange> {
+    pub fn quit(&mut self, now: Tick) -> Option<Exchange> {
         let now = self.advance(now);
         self.silence(now)?;
         self.give_back();
@@ -206,7 +206,10 @@ impl Borrower {
     /// # Ok::<(), tollgate_core::LimitError>(())
     /// ```
     pub fn abandon(&mut self, sequence: u64) {
-        self.pending.take_if(|pending| pending.exchange.sequence == sequence);
+        if self.pending.take_if(|pending| pending.exchange.sequence == sequence).is_some() {
+            // Nobody knows whether the store has heard of what it gave back.
+            self.told_returned = u64::MAX;
+        }
     }
 
     /// Takes an answer: the first to the latest exchange, and no other. Whether it was that.

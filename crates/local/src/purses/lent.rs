@@ -25,6 +25,8 @@ pub struct Lent<'a, T> {
     pub(super) book: MutexGuard<'a, Kept<T>>,
     /// Whether its owner knows when the borrower asks next.
     pub(super) is_tended: bool,
+    /// Whether nothing has become of it.
+    pub(super) is_refilled: bool,
 }
 
 impl<T> Lent<'_, T> {
@@ -96,6 +98,22 @@ impl<T> Lent<'_, T> {
         self.is_tended = true;
     }
 
+    /// Leaves it as it was, but for what has come in meanwhile: if somebody was told that the purse is low, nobody is
+    /// told again.
+    ///
+    /// ```
+    /// # use tollgate_core::Tick;
+    /// # use tollgate_local::{KeyHash, Purses};
+    /// fn refill(purses: &Purses<()>, key: KeyHash, now: Tick) {
+    ///     if let Some(lent) = purses.known(key, now) {
+    ///         lent.refilled();
+    ///     }
+    /// }
+    /// ```
+    pub fn refilled(mut self) {
+        self.is_refilled = true;
+    }
+
     /// Frees the place for another key. What was held is forgotten, and comes back to the store when
     /// the lease ends.
     ///
@@ -118,8 +136,12 @@ impl<T> Lent<'_, T> {
 impl<T> Drop for Lent<'_, T> {
     fn drop(&mut self) {
         if let Some(book) = self.book.as_mut() {
-            let is_known = self.is_tended && book.borrower.is_getting_more();
-            book.filled = self.purses.purses[self.place.0 as usize].fill(&book.borrower, is_known);
+            let purse = &self.purses.purses[self.place.0 as usize];
+            let is_known = match self.is_refilled {
+                true => purse.was_told(),
+                false => self.is_tended && book.borrower.is_getting_more(),
+            };
+            book.filled = purse.fill(&book.borrower, is_known);
         }
     }
 }

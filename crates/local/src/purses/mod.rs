@@ -13,8 +13,8 @@
 //! ```
 //!
 //! There are so many purses and no more. A key that finds no place is decided by the store each
-//! time, which is slower, and as exact; unless it comes so often that it should have the place of
-//! the [idlest](Purses::idlest).
+//! time, which is slower, and as exact; unless it comes so often that the idlest other key has to
+//! [make room](Purses::make_room) for it.
 
 mod lent;
 mod pocket;
@@ -290,28 +290,44 @@ impl<T> Purses<T> {
         *book = Some(Box::new(Book { owner, borrower, filled: 0, beside }));
         self.owner(place).store(owner, Ordering::Release);
         drop(claim);
-        Some(Lent { purses: self, place, book, is_tended: false })
+        Some(Lent { purses: self, place, book, is_tended: false, is_refilled: false })
     }
 
-    /// The borrower in whose place the key might come if none is free: of those that can
-    /// [leave](Borrower::leave) the one that nobody has asked for longest, if that is as long as `least`.
+    /// Frees a place for a key that has none, if all that it could have are taken: of those whose borrowers can
+    /// [quit](Borrower::quit), that of the one which nobody has asked for longest, if that is as long as `least`. What
+    /// it has to tell the store is heard by `quits`. Whether the key has a place now, or finds one.
     ///
     /// ```
     /// use std::time::Duration;
-    /// use tollgate_core::Tick;
+    /// use tollgate_core::{Tick, lease::Exchange};
     /// use tollgate_local::{KeyHash, Purses};
-    /// fn make_room(purses: &Purses<()>, key: KeyHash, now: Tick) -> bool {
-    ///     let idlest = purses.idlest(key, now, Duration::from_secs(1));
-    ///     idlest.is_some_and(|mut idlest| {
-    ///         // To be sent, or it is missing until the lease is over.
-    ///         let _last = idlest.borrower().leave(now);
-    ///         idlest.close();
-    ///         true
-    ///     })
+    /// fn make_room(purses: &Purses<()>, key: KeyHash, now: Tick, last: &mut Vec<Exchange>) -> bool {
+    ///     let second = Duration::from_secs(1);
+    ///     purses.make_room(key, now, second, |idlest| last.extend(idlest.borrower().quit(now)))
     /// }
     /// ```
-    pub fn idlest(&self, key: KeyHash, now: Tick, least: Duration) -> Option<Lent<'_, T>> {
+    pub fn make_room(
+        &self,
+        key: KeyHash,
+        now: Tick,
+        least: Duration,
+        quits: impl FnOnce(&mut Lent<'_, T>),
+    ) -> bool {
         let set = self.set_of(key);
+        // One after the other, so that several requests of a key take one place.
+        let _claim = lock(&self.claims[set % self.claims.len()]);
+        let is_free = |owner: &AtomicU64| owner.load(Ordering::Relaxed) == NOBODY;
+        if self.place_of(key).is_some() || self.owners[set].0.iter().any(is_free) {
+            return true;
+        }
+        let idlest = self.idlest(set, now, least).map(|mut idlest| {
+            quits(&mut idlest);
+            idlest.close();
+        });
+        idlest.is_some()
+    }
+
+    fn idlest(&self, set: usize, now: Tick, least: Duration) -> Option<Lent<'_, T>> {
         let places = (set * WAYS..(set + 1) * WAYS).map(|place| Place(place as u32));
         // Only looked at, so that nobody who takes from a purse finds it empty because of that.
         let silent = places.filter_map(|place| {
@@ -392,7 +408,7 @@ impl<T> Purses<T> {
             self.spent.fetch_add(spent, Ordering::Relaxed);
             self.denied.fetch_add(denied, Ordering::Relaxed);
         }
-        Lent { purses: self, place, book, is_tended: false }
+        Lent { purses: self, place, book, is_tended: false, is_refilled: false }
     }
 
     fn try_book(&self, place: Place) -> Option<MutexGuard<'_, Kept<T>>> {

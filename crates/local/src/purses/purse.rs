@@ -329,6 +329,11 @@ impl Purse {
         }
     }
 
+    /// Whether somebody was told that it is low since it was filled.
+    pub(super) fn was_told(&self) -> bool {
+        self.told.load(Ordering::Relaxed)
+    }
+
     /// Whether nobody has taken anything, or was denied, since so much was put in.
     pub(super) fn is_untouched(&self, filled: u64) -> bool {
         let word = self.word.load(Ordering::Relaxed);

@@ -338,13 +338,13 @@ fn little_is_taken_one_by_one() {
 }
 
 #[test]
-fn the_idlest_is_who_was_silent_for_longest_and_waits_for_nothing() {
+fn room_is_made_by_who_was_silent_for_longest_and_waits_for_nothing() {
     let lender =
         Lender::new(&Limit::token_bucket("100/min").unwrap(), Anchor::default(), Duration::ZERO);
     let lender = lender.unwrap();
     let purses = Purses::new(1);
     // All of one set: each was lent something, a second after the one before.
-    let mut accounts: Vec<_> = (0..4).map(|_| lender.open(Tick::ZERO, Phase::default())).collect();
+    let mut accounts: Vec<_> = (0..8).map(|_| lender.open(Tick::ZERO, Phase::default())).collect();
     for (number, account) in accounts.iter_mut().enumerate() {
         let (name, now) = (format!("{number}"), at(number as u64 * 1_000));
         let new = || (Borrower::new(NODE, lender.terms().unwrap()), number);
@@ -357,13 +357,32 @@ fn the_idlest_is_who_was_silent_for_longest_and_waits_for_nothing() {
             assert!(lent.borrower().answer(now, &grant));
         }
     }
-    let idlest = |now, least| purses.idlest(key("new"), now, least).map(|lent| *lent.beside());
+    let key_without_place = key("new");
+    let gone = |now, least| {
+        let mut gone = None;
+        let is_made =
+            purses.make_room(key_without_place, now, least, |it| gone = Some(*it.beside()));
+        assert_eq!(is_made, gone.is_some(), "no place was free before");
+        gone
+    };
     let second = Duration::from_secs(1);
-    assert_eq!(idlest(at(4_000), second * 4), Some(0));
-    assert_eq!(idlest(at(4_000), second * 5), None, "nobody was silent for so long");
-    assert!(matches!(purses.take(key("0"), at(4_000), 1), Taken::Spent { .. }));
-    assert_eq!(idlest(at(4_500), second), Some(1), "nobody has told the borrower of it yet");
-    purses.idlest(key("new"), at(4_500), second).unwrap().close();
-    assert_eq!(idlest(at(4_500), second), Some(3), "who waits for an answer stays");
-    assert_eq!(purses.places().count(), 3);
+    assert_eq!(gone(at(8_000), second * 9), None, "nobody was silent for so long");
+    assert!(matches!(purses.take(key("0"), at(8_000), 1), Taken::Spent { .. }));
+    assert_eq!(gone(at(8_500), second), Some(1), "nobody has told the first borrower of it yet");
+    assert!(purses.make_room(key_without_place, at(8_500), second, |_| panic!("there is room")));
+    assert!(purses.make_room(key("0"), at(8_500), second, |_| panic!("it has a place")));
+    let new = || (Borrower::new(NODE, lender.terms().unwrap()), 8);
+    let come = |key| {
+        let mut lent = purses.open(key, at(9_500), new).unwrap();
+        assert_eq!(lent.borrower().spend(at(9_500), 1), Spend::Ask);
+        assert!(lent.borrower().ask(at(9_500), 1).is_some(), "it waits from now on");
+    };
+    come(key_without_place);
+    for idlest in [3, 4, 5, 6, 7] {
+        let other = key(&format!("other {idlest}"));
+        let mut gone = None;
+        assert!(purses.make_room(other, at(9_500), second, |it| gone = Some(*it.beside())));
+        assert_eq!(gone, Some(idlest), "who waits for an answer stays");
+        come(other);
+    }
 }

@@ -52,7 +52,7 @@ impl Fleet {
         member.forget_if_cold(now, terms);
         if self.plan.displaced > 0
             && self.chance.per_mille(self.plan.displaced)
-            && let Some(last) = member.leave(now, terms)
+            && let Some(last) = member.quit(now, terms)
         {
             self.send(place, last);
         }

@@ -23,8 +23,8 @@ pub(super) struct Debts(Mutex<Book>);
 struct Book {
     owed: ByHash<(About, u64)>,
     unpaid: ByHash<Unpaid>,
-    /// When keys began anew by the clock of the store, and until when that is remembered.
-    anew: ByHash<(Wall, Tick)>,
+    /// When keys began anew by the clock of the store, if that is known, and until when it is remembered.
+    anew: ByHash<(Option<Wall>, Tick)>,
 }
 
 /// What is being paid or could not be.
@@ -85,17 +85,33 @@ impl Debts {
         book.make_up(owner, u64::MAX);
     }
 
-    /// The key begins anew, with all that it has: at that time of the store, which is remembered until then.
-    pub(super) fn begin_anew(&self, owner: KeyHash, at: Wall, until: Tick) {
+    /// The key begins anew, with all that it has, which is remembered until then. When that is by the clock of the
+    /// store will be [found out](Self::date).
+    pub(super) fn begin_anew(&self, owner: KeyHash, until: Tick) {
         let book = &mut *self.lock();
         if book.anew.len() < MOST || book.anew.contains_key(&owner) {
-            book.anew.insert(owner, (at, until));
+            book.anew.insert(owner, (None, until));
         }
     }
 
-    /// Whether the key has begun anew since that was spent. Then it has it back.
-    pub(super) fn is_back(&self, owner: KeyHash, spent: Wall) -> bool {
-        self.lock().anew.get(&owner).is_some_and(|(at, _)| spent < *at)
+    /// When the key has begun anew that is remembered until then.
+    pub(super) fn date(&self, owner: KeyHash, at: Wall, until: Tick) {
+        if let Some(anew) = self.lock().anew.get_mut(&owner).filter(|anew| anew.1 == until) {
+            anew.0 = Some(at);
+        }
+    }
+
+    /// The key goes on as it was, because it could not begin anew.
+    pub(super) fn go_on(&self, owner: KeyHash) {
+        self.lock().anew.remove(&owner);
+    }
+
+    /// Whether the key has begun anew since that was spent: then it has it back. `None` if that is to be found out.
+    pub(super) fn is_back(&self, owner: KeyHash, spent: Wall) -> Option<bool> {
+        match self.lock().anew.get(&owner) {
+            Some((at, _)) => at.map(|at| spent < at),
+            None => Some(false),
+        }
     }
 
     /// How many keys owe something.

@@ -111,7 +111,7 @@ impl Sharing {
             self.keep_denial(&question.lack, &grant, (sent, now));
             let Lack { about, cost, .. } = &question.lack;
             let said = question.lack.said(&grant);
-            let is_spent = |at| !self.debts.is_back(about.owner, at);
+            let is_spent = |at| self.debts.is_back(about.owner, at) != Some(true);
             if !question.is_told || !said.spent_at().is_some_and(is_spent) {
                 // Nothing was spent for it, or the key has it back by now.
                 continue;

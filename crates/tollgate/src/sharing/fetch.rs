@@ -256,13 +256,13 @@ impl Sharing {
         if let Some(known) = self.purses.known(lack.about.owner, now) {
             return Some(known);
         }
+        let gap = self.lately.came(lack.about.owner, now).filter(|gap| *gap <= terms.hold());
         // Permits are nowhere but here and in the store, and a key that several requests need at once
         // is hot.
         let gap = match lack.purpose {
-            Purpose::Spend => self.lately.came(lack.about.owner, now),
-            _ => Some(Duration::ZERO),
+            Purpose::Spend => gap?,
+            _ => gap.unwrap_or_else(|| terms.hold()),
         };
-        let gap = gap.filter(|gap| *gap <= terms.hold())?;
         let open = || {
             self.purses.open(lack.about.owner, now, || {
                 let node = self.newborn();
@@ -273,16 +273,17 @@ impl Sharing {
     }
 
     /// Where all places are taken, a key that comes this often gets that of one that nobody has asked for much
-    /// longer. Whether it does. What the other one holds goes back.
+    /// longer. Whether there is one for it. What the other one holds goes back.
     fn make_room(&self, owner: KeyHash, gap: Duration, now: Tick) -> bool {
-        let least = (gap * MUCH_LONGER).max(LEAST_SILENCE);
-        let Some(mut idlest) = self.purses.idlest(owner, now, least) else { return false };
-        if let Some(last) = idlest.borrower().leave(now) {
-            self.note(&mut idlest, &last, now);
-            self.call(Call::Leave(idlest.beside().about.ask(last)));
-        }
-        idlest.close();
-        true
+        let least = gap.saturating_mul(MUCH_LONGER).max(LEAST_SILENCE);
+        self.purses.make_room(owner, now, least, |idlest| {
+            if let Some(last) = idlest.borrower().quit(now) {
+                self.note(idlest, &last, now);
+                self.call(Call::Quit { last: idlest.beside().about.ask(last), tries: 0 });
+            }
+            // Nobody comes back to it.
+            idlest.beside().answered.notify_waiters();
+        })
     }
 
     fn plan_to_ask(&self, lack: Lack, mut lent: Lent<'_, Loan>, now: Tick) -> Plan {

@@ -160,21 +160,15 @@ impl Sharing {
     /// many of them it knew.
     pub(crate) async fn forget(&self, keys: &[Glance]) -> Result<usize, StoreError> {
         let mut known = 0;
-        let after = self.config.timeout;
-        // What was spent before is not to come back to what they have then. Until it is known when that was,
-        // nothing comes back to them.
-        self.begin_anew(keys, LATER);
         for Glance { about, .. } in keys {
-            // What it was counted by before goes first, or it would bring that along.
-            let mut budgets = about.before().map_or_else(Vec::new, |before| before.budgets);
-            budgets.push(Arc::clone(&about.limit.budget));
-            let mut was_known = false;
-            for budget in budgets {
-                let forgotten = self.store.forget(&budget, &about.name);
-                let late = |_| StoreError::Timeout { after };
-                was_known |= timeout(after, forgotten).await.map_err(late)??;
+            // What was spent before is not to come back to what it has then.
+            let until = self.now().after(self.remembered());
+            self.debts.begin_anew(about.owner, until);
+            let forgotten = self.forget_one(about).await;
+            if forgotten.as_ref().is_err_and(|error| !matches!(error, StoreError::Timeout { .. })) {
+                self.debts.go_on(about.owner);
             }
-            known += usize::from(was_known);
+            known += usize::from(forgotten?);
             // Not before: it would be lent again from what is to be forgotten.
             self.debts.forgive(about.owner);
             self.denials.forget(about.owner, self.now());
@@ -184,17 +178,39 @@ impl Sharing {
                 // Who waits for its answer need not wait for the timeout.
                 answered.notify_waiters();
             }
-        }
-        // If the store does not say it, what comes back in the next moments stays spent.
-        if let Ok(Ok(pulse)) = timeout(after, self.store.ping()).await {
-            self.begin_anew(keys, pulse.wall);
+            self.date_new_start(about, until);
         }
         Ok(known)
     }
 
-    fn begin_anew(&self, keys: &[Glance], at: Wall) {
-        let until = self.now().after(self.remembered());
-        keys.iter().for_each(|key| self.debts.begin_anew(key.about.owner, at, until));
+    /// Whether the store knew the key.
+    async fn forget_one(&self, about: &About) -> Result<bool, StoreError> {
+        let after = self.config.timeout;
+        // What it was counted by before goes first, or it would bring that along.
+        let mut budgets = about.before().map_or_else(Vec::new, |before| before.budgets);
+        budgets.push(Arc::clone(&about.limit.budget));
+        let mut was_known = false;
+        for budget in budgets {
+            let forgotten = self.store.forget(&budget, &about.name);
+            let late = |_| StoreError::Timeout { after };
+            was_known |= timeout(after, forgotten).await.map_err(late)??;
+        }
+        Ok(was_known)
+    }
+
+    /// Finds out when a key has begun anew, by the clock of the server that has it. What comes back waits for that. If
+    /// it does not say so, what comes back in the next moments stays spent.
+    fn date_new_start(&self, about: &About, until: Tick) {
+        let (Some(sharing), about) = (self.this.upgrade(), about.clone()) else { return };
+        self.runtime.spawn(async move {
+            let look = [about.ask(Exchange::once(0))];
+            let seen = timeout(sharing.config.timeout, sharing.store.exchange(&look)).await;
+            let at = match seen.as_deref() {
+                Ok([Ok(grant)]) => grant.at,
+                _ => LATER,
+            };
+            sharing.debts.date(about.owner, at, until);
+        });
     }
 }
 

@@ -159,8 +159,8 @@ pub(crate) struct About {
 enum Call {
     /// Something is due at this place, or will be.
     Look(Place),
-    /// The last word of a borrower whose place another key has.
-    Leave(Ask),
+    /// The last word of a borrower whose place another key has, and how often it was sent in vain.
+    Quit { last: Ask, tries: u32 },
     /// What the store spent then for nothing.
     Undo { about: About, cost: u64, at: Wall },
 }

@@ -178,7 +178,7 @@ impl Sharing {
         }
     }
 
-    /// The same for whoever has no place for the decision yet.
+    /// Spends what is here, whatever waits, for whoever has no place for the decision yet.
     fn spend_lent(&self, shared: &Shared<'_>, now: Tick) -> Option<(Decision, Back)> {
         let mut said = Decision::unlimited();
         self.take_lent(shared, now, &mut said).saying(said)
@@ -230,10 +230,12 @@ impl Sharing {
         // Or more has come in since the purse was filled, or the steward had it in his hands: then it is full
         // again when he is done.
         if !shared.limit.is_strict
-            && self.purses.known(shared.owner, now).is_some()
-            && let Some(said) = self.spend_lent(shared, now)
+            && let Some(lent) = self.purses.known(shared.owner, now)
         {
-            return Some(said);
+            lent.refilled();
+            if let Some(said) = self.spend_lent(shared, now) {
+                return Some(said);
+            }
         }
         if asking != Asking::Now {
             return None;

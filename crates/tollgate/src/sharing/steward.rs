@@ -12,6 +12,7 @@ use tollgate_core::{Tick, Wall};
 use tollgate_local::{KeyHash, Place, Sleep};
 use tollgate_store::Ask;
 
+use crate::sharing::exchange::is_answered;
 use crate::sharing::heal::{PAUSE, pay};
 use crate::sharing::{About, Call, Sharing};
 
@@ -26,6 +27,8 @@ pub(super) struct Steward {
     swept: Tick,
     /// What is to be undone. While the store is left alone it waits, and what there is no room for stays spent.
     undone: Vec<(About, u64, Wall)>,
+    /// The last words of those whose places others have, and how often they were sent in vain. They wait likewise.
+    quitting: Vec<(Ask, u32)>,
     /// Who tells the store what passed without it, one at a time.
     paying: Option<JoinHandle<()>>,
 }
@@ -39,7 +42,8 @@ const SWEEP: Duration = Duration::from_millis(100);
 impl Steward {
     pub(super) fn new(sharing: Weak<Sharing>, calls: Receiver<Call>) -> Self {
         let (due, next, swept) = (BinaryHeap::new(), BTreeMap::new(), Tick::ZERO);
-        Self { sharing, calls, due, next, swept, undone: Vec::new(), paying: None }
+        let (undone, quitting) = (Vec::new(), Vec::new());
+        Self { sharing, calls, due, next, swept, undone, quitting, paying: None }
     }
 
     pub(super) async fn run(mut self) {
@@ -61,7 +65,8 @@ impl Steward {
     fn wait(&self) -> Option<Sleep> {
         let sharing = self.sharing.upgrade()?;
         let due = self.due.peek().map(|Reverse((due, _))| due.since(sharing.now()));
-        let undoes = !self.undone.is_empty() && !sharing.breaker.is_open();
+        let waits = !self.undone.is_empty() || !self.quitting.is_empty();
+        let undoes = waits && !sharing.breaker.is_open();
         let most = if undoes { LEAST_WAIT } else { SWEEP };
         let wait = due.map_or(most, |due| due.min(most)).max(LEAST_WAIT);
         Some(sharing.clock.sleep(wait))
@@ -69,12 +74,16 @@ impl Steward {
 
     fn tend(&mut self, sharing: &Arc<Sharing>, first: Option<Call>) {
         let now = sharing.now();
-        let (mut places, mut leaving) = (BTreeSet::new(), Vec::new());
+        let mut places = BTreeSet::new();
         let (mut call, mut heard) = (first, 0);
         while let Some(one) = call {
             match one {
                 Call::Look(place) => _ = places.insert(place),
-                Call::Leave(last) => leaving.push(last),
+                Call::Quit { last, tries } if self.quitting.len() < MOST_UNDONE => {
+                    self.quitting.push((last, tries));
+                }
+                // There is no room: what it held counts as used.
+                Call::Quit { .. } => {}
                 Call::Undo { about, cost, at } => self.undo(about, cost, at),
             }
             heard += 1;
@@ -102,10 +111,8 @@ impl Steward {
             });
         }
         self.renew(sharing, places, now);
-        if !leaving.is_empty() && !sharing.breaker.is_open() {
-            let sharing = Arc::clone(sharing);
-            // Of what is lost of it, the store has back what was lent when the lease is over.
-            tokio::spawn(async move { _ = sharing.exchange(&leaving, now, now).await });
+        if !self.quitting.is_empty() && !sharing.breaker.is_open() {
+            self.tell_last(sharing);
         }
         // What a rule let pass because one answer was missing is told soon after.
         let pays = self.paying.as_ref().is_some_and(|paying| !paying.is_finished());
@@ -114,27 +121,55 @@ impl Steward {
             self.paying = Some(tokio::spawn(async move { _ = pay(&sharing).await }));
         }
         if !self.undone.is_empty() && !sharing.breaker.is_open() {
-            let some = self.undone.len().min(AT_ONCE);
-            let undone = self.undone.drain(..some);
-            // What could not be paid is made up for first.
-            let spent = undone.filter(|(about, _, at)| !sharing.debts.is_back(about.owner, *at));
-            let rest = spent.filter_map(|(about, cost, at)| {
-                let rest = sharing.debts.make_up(about.owner, cost);
-                (rest > 0).then(|| (about.owner, about.ask(Exchange::undo(rest, at))))
-            });
-            let (owners, asks): (Vec<KeyHash>, Vec<Ask>) = rest.unzip();
-            if asks.is_empty() {
-                return;
-            }
-            let sharing = Arc::clone(sharing);
-            tokio::spawn(async move {
-                // Whatever is lost of it stays spent.
-                let _ = sharing.exchange(&asks, now, now).await;
-                // What was denied before may pass now.
-                let now = sharing.now();
-                owners.into_iter().for_each(|owner| sharing.denials.forget(owner, now));
-            });
+            self.undo_some(sharing);
         }
+    }
+
+    /// Has the store take back what it has spent for nothing.
+    fn undo_some(&mut self, sharing: &Arc<Sharing>) {
+        let some = self.undone.len().min(AT_ONCE);
+        let undone: Vec<_> = self.undone.drain(..some).collect();
+        let spent = undone.into_iter().filter_map(|(about, cost, at)| {
+            let is_back = sharing.debts.is_back(about.owner, at);
+            if is_back.is_none() {
+                self.undone.push((about.clone(), cost, at));
+            }
+            (is_back == Some(false)).then_some((about, cost, at))
+        });
+        // What could not be paid is made up for first.
+        let rest = spent.filter_map(|(about, cost, at)| {
+            let rest = sharing.debts.make_up(about.owner, cost);
+            (rest > 0).then(|| (about.owner, about.ask(Exchange::undo(rest, at))))
+        });
+        let (owners, asks): (Vec<KeyHash>, Vec<Ask>) = rest.unzip();
+        if asks.is_empty() {
+            return;
+        }
+        let sharing = Arc::clone(sharing);
+        tokio::spawn(async move {
+            let sent = sharing.now();
+            // Whatever is lost of it stays spent.
+            let _ = sharing.exchange(&asks, sent, sent).await;
+            // What was denied before may pass now.
+            let now = sharing.now();
+            owners.into_iter().for_each(|owner| sharing.denials.forget(owner, now));
+        });
+    }
+
+    /// Sends the last words of those who have quit, until they are heard.
+    fn tell_last(&mut self, sharing: &Arc<Sharing>) {
+        let some = self.quitting.len().min(AT_ONCE);
+        let (asks, tries): (Vec<Ask>, Vec<u32>) = self.quitting.drain(..some).unzip();
+        let sharing = Arc::clone(sharing);
+        tokio::spawn(async move {
+            let sent = sharing.now();
+            let answers = sharing.exchange(&asks, sent, sent).await;
+            for ((last, tries), answer) in asks.into_iter().zip(tries).zip(answers) {
+                if !is_answered(&answer) && tries < MOST_TRIES {
+                    sharing.call(Call::Quit { last, tries: tries + 1 });
+                }
+            }
+        });
     }
 
     /// What the store has spent then is given back to the key.
@@ -174,7 +209,7 @@ impl Steward {
         }
         let sharing = Arc::clone(sharing);
         tokio::spawn(async move {
-            let answers = sharing.exchange(&asks, now, now).await;
+            let answers = sharing.exchange(&asks, now, sharing.now()).await;
             let now = sharing.now();
             for ((place, ask), answer) in asked.into_iter().zip(&asks).zip(answers) {
                 let Exchange { node, sequence, .. } = *ask.exchange();
@@ -197,8 +232,11 @@ impl Steward {
     }
 }
 
-/// So much waits to be undone while the store is left alone.
+/// So much waits to be undone while the store is left alone, and so many last words.
 const MOST_UNDONE: usize = 16_384;
+
+/// A last word that was sent so often in vain is not sent again: what its borrower held counts as used.
+const MOST_TRIES: u32 = 16;
 
 /// However much is due, others get their turn.
 const LEAST_WAIT: Duration = Duration::from_millis(1);

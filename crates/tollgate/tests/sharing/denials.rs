@@ -164,9 +164,13 @@ fn a_key_that_is_reset_asks_at_once_also_if_a_denial_is_on_its_way() {
             let since = wait.since();
             let denied = tokio::spawn(wait.fetch());
             settle().await;
-            node.reset_waiting(&root(), None).unwrap().await;
-            fleet.shop.is_slow.store(false, Ordering::Relaxed);
-            fleet.shop.handed_over.notify_waiters();
+            let is_heard = async {
+                settle().await;
+                fleet.shop.is_slow.store(false, Ordering::Relaxed);
+                fleet.shop.handed_over.notify_waiters();
+            };
+            // The key is forgotten by then, and what is left of it is not seen yet.
+            tokio::join!(node.reset_waiting(&root(), None).unwrap(), is_heard);
             denied.await.unwrap();
             let ruling = node.try_decide_again(&root(), since).expect("it was asked about");
             assert!(!ruling.is_allowed(), "{limit}: that was before");
@@ -195,6 +199,8 @@ fn what_somebody_gives_back_can_be_had_at_once() {
         let ruling = node.try_decide_again(&both, since).expect("it was asked");
         assert!(!ruling.is_allowed());
         settle().await;
+        // What comes back waits until it is known when the key began anew.
+        fleet.pass(Duration::from_millis(1)).await;
         assert!(fleet.passes(0, &two).await, "it was given back");
     });
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tollgate::store::StoreError;
 use tollgate::{Request, SharingConfig};
 
 use crate::{Fleet, run};
@@ -99,5 +100,42 @@ fn keys_that_come_as_often_as_each_other_keep_their_places() {
         let asked = after.asked - before.asked;
         // One key of nine asks each time.
         assert!(asked <= 60, "{asked} of {} were asked of the store", 9 * 40);
+    });
+}
+
+#[test]
+fn what_whoever_loses_its_place_held_is_given_back_also_when_the_store_fails_once() {
+    run(async {
+        let few = SharingConfig { keys: 8, ..SharingConfig::default() };
+        let rules = "rules: [{ name: a, key: [path], limit: 1000/day, algorithm: fixed_window, \
+                     on_store_failure: deny }]";
+        let (fleet, paths) = (Fleet::with(2, rules, &few), paths(8));
+        for _ in 0..12 {
+            come_twice(&fleet, &paths).await;
+        }
+        fleet.shop.refuse(|ask| {
+            let is_last = ask.key().starts_with(b"path=/slow") && ask.exchange().returned > 0;
+            is_last.then_some(StoreError::Loading)
+        });
+        let hot = Request::new("GET", "/hot");
+        for _ in 0..10 {
+            let _ = fleet.passes(0, &hot).await;
+            fleet.pass(Duration::from_millis(10)).await;
+        }
+        let used_up = async || {
+            let mut least = u64::MAX;
+            for path in &paths {
+                least = least.min(fleet.left(1, "a", &Request::new("GET", path)).await);
+            }
+            least
+        };
+        let held = used_up().await;
+        fleet.shop.refuse(|_| None);
+        // Longer than any lease.
+        for _ in 0..120 {
+            fleet.pass(Duration::from_millis(500)).await;
+        }
+        assert!(held < 1_000 - 24, "something was lent: {held}");
+        assert_eq!(used_up().await, 1_000 - 24, "all of it has come back");
     });
 }
