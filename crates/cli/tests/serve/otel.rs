@@ -37,9 +37,7 @@ impl Collector {
         let all = Arc::clone(&received);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                if let Some(one) = receive(stream) {
-                    all.lock().unwrap().push(one);
-                }
+                let _ = receive(stream, |one| all.lock().unwrap().push(one));
             }
         });
         Self { address, received }
@@ -63,7 +61,8 @@ impl Collector {
     }
 }
 
-fn receive(mut stream: TcpStream) -> Option<Received> {
+/// Whoever is answered can rely on it that it is kept.
+fn receive(mut stream: TcpStream, keep: impl FnOnce(Received)) -> Option<()> {
     let mut lines = BufReader::new(stream.try_clone().ok()?);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -73,8 +72,8 @@ fn receive(mut stream: TcpStream) -> Option<Received> {
     let length = head.lines().find_map(|line| line.strip_prefix("content-length: "))?;
     let mut body = vec![0; length.parse().ok()?];
     lines.read_exact(&mut body).ok()?;
-    write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").ok()?;
-    Some(Received { head, body })
+    keep(Received { head, body });
+    write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").ok()
 }
 
 /// The text of an attribute.
