@@ -220,8 +220,12 @@ impl World {
         }
         self.check_lives(began);
         for (question, grant) in questions.iter().zip(&grants) {
-            let Some(grant) = grant else { continue };
-            self.check_rest(&self.keys[question.key], grant.decision.reset_after());
+            // Who only looks is told of what a key brings along, and nothing of that is kept.
+            let is_kept =
+                |it: &What| !matches!(it, What::Exchange(look, Some(_)) if look.is_look());
+            if let Some(grant) = grant.as_ref().filter(|_| is_kept(&question.what)) {
+                self.check_rest(&self.keys[question.key], grant.decision.reset_after());
+            }
         }
         grants
     }
