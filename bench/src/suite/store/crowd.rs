@@ -26,15 +26,16 @@ pub(super) fn run(session: &mut Session) -> Result<(), BenchError> {
         return Ok(());
     }
     session.progress.say(&all);
-    let (warm, lasting) = match session.scale.is_quick() {
-        true => (Duration::from_millis(500), Duration::from_millis(500)),
+    let (per_second, warm, lasting) = match session.scale.is_quick() {
+        // Nearly all clients are new.
+        true => (PER_SECOND / 20.0, Duration::from_millis(500), Duration::from_millis(500)),
         // Longer than the longest lease.
-        false => (Duration::from_secs(45), Duration::from_secs(20)),
+        false => (PER_SECOND, Duration::from_secs(45), Duration::from_secs(20)),
     };
     let (redis, runtime) = (server::start()?, runtime()?);
     let url = server::url(&redis);
     let (asked, exchanges, places) = runtime.block_on(async {
-        let node = Node::open(&url)?;
+        let node = Node::open(&url, per_second)?;
         // All clients are new at first, and lent to one after the other.
         node.serve(warm, |time| (1.25 * time.as_secs_f64() / warm.as_secs_f64()).min(1.0)).await;
         let exchanges = || node.engine.sharing().map_or(0, |stats| stats.exchanges);
@@ -107,10 +108,11 @@ struct Node {
     clients: Arc<[Client]>,
     /// Which part of all requests are for a client or one before it.
     parts: Vec<f64>,
+    per_second: f64,
 }
 
 impl Node {
-    fn open(url: &str) -> Result<Self, BenchError> {
+    fn open(url: &str, per_second: f64) -> Result<Self, BenchError> {
         let clock = SystemClock::new();
         let rules = RuleSet::parse(RULES).map_err(|error| BenchError::Rules(error.to_string()))?;
         let store = open(url, clock.clone())?;
@@ -119,13 +121,13 @@ impl Node {
         let engine = Engine::builder(rules).clock(clock).store(store, config)?;
         let harmonic: f64 = (1..=KEYS).map(|rank| 1.0 / rank as f64).sum();
         let part = |rank: usize| 1.0 / harmonic / rank as f64;
-        let client = |rank| Client::new(rank, PER_SECOND * part(rank));
+        let client = |rank| Client::new(rank, per_second * part(rank));
         let parts = (1..=KEYS).scan(0.0, |sum, rank| {
             *sum += part(rank);
             Some(*sum)
         });
         let (clients, parts) = ((1..=KEYS).map(client).collect(), parts.collect());
-        Ok(Self { engine: Arc::new(engine.build()?), clients, parts })
+        Ok(Self { engine: Arc::new(engine.build()?), clients, parts, per_second })
     }
 
     /// Decides what comes in some time, evenly, for clients by chance: that part of all that come. Who has to wait
@@ -135,7 +137,7 @@ impl Node {
         let (mut due, mut last) = (0.0, Duration::ZERO);
         while last < lasting {
             let now = watch.elapsed();
-            due += (now - last).as_secs_f64() * PER_SECOND * part(now);
+            due += (now - last).as_secs_f64() * self.per_second * part(now);
             last = now;
             while number < due as u64 {
                 let chance = keys::mix(number ^ lasting.as_nanos() as u64) as f64 / u64::MAX as f64;
