@@ -220,12 +220,8 @@ impl World {
         }
         self.check_lives(began);
         for (question, grant) in questions.iter().zip(&grants) {
-            // Who only looks is told of what a key brings along, and nothing of that is kept.
-            let is_kept =
-                |it: &What| !matches!(it, What::Exchange(look, Some(_)) if look.is_look());
-            if let Some(grant) = grant.as_ref().filter(|_| is_kept(&question.what)) {
-                self.check_rest(&self.keys[question.key], grant.decision.reset_after());
-            }
+            let Some(grant) = grant else { continue };
+            self.check_rest(question, grant.decision.reset_after());
         }
         grants
     }
@@ -268,7 +264,12 @@ impl World {
 
     /// A key is there until it has its whole budget back. After a loss it need not be: one that is not there counts
     /// as used up.
-    fn check_rest(&self, key: &Key, reset_after: Duration) {
+    fn check_rest(&self, question: &Question, reset_after: Duration) {
+        // Who only looks is told of what a key brings along, and nothing of that is kept.
+        if matches!(question.what, What::Exchange(look, Some(_)) if look.is_look()) {
+            return;
+        }
+        let key = &self.keys[question.key];
         let rested = self.now + reset_after.as_nanos().div_ceil(1_000) as u64;
         let is_fine = self.memory.lost.is_some() || key.until.is_none_or(|until| rested <= until);
         assert!(is_fine, "{} of {} ends before it has come to rest", key.name, self.budget);
