@@ -10,7 +10,7 @@ use crate::time::Tick;
 /// what they do, and tells it here before anything else happens to it.
 impl Borrower {
     /// So many requests have spent so much in all of what is [held](Self::held_tokens), since the
-    /// borrower was last asked anything.
+    /// borrower was last asked anything. Whoever lost count of them says how much it was all the same.
     ///
     /// ```
     /// use tollgate_core::{Tick, lease::Borrower};
@@ -20,8 +20,8 @@ impl Borrower {
     /// ```
     pub fn book(&mut self, now: Tick, spent: u64, requests: u64) {
         let spent = spent.min(self.tokens);
-        if requests > 0 {
-            self.demand.asked(spent, requests);
+        if requests > 0 || spent > 0 {
+            self.demand.asked(spent, requests.max(1));
             self.tokens -= spent;
             self.used = self.used.saturating_add(spent);
             // It was spent in time, however late that is told.

@@ -229,7 +229,7 @@ impl<T> Purses<T> {
     ///     }
     /// }
     /// ```
-    pub fn put_back(&self, place: Place, filling: u8, cost: u64) {
+    pub fn put_back(&self, place: Place, filling: u32, cost: u64) {
         self.purses[place.0 as usize].put_back(filling, cost);
     }
 

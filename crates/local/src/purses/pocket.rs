@@ -18,10 +18,8 @@ pub(super) struct Pocket {
     /// Whose purse it was taken from, and where it lies.
     pub(super) purses: u64,
     pub(super) place: u32,
-    /// The filling it was taken from, and how often the purse was closed before: the same filling
-    /// comes again.
-    pub(super) filling: u8,
-    pub(super) closed: u32,
+    /// The filling it was taken from.
+    pub(super) filling: u32,
     /// What was taken, and what is not spent of it.
     pub(super) taken: u32,
     pub(super) left: u32,
@@ -51,7 +49,7 @@ loom::thread_local! {
 
 impl Pocket {
     const EMPTY: Self =
-        Self { purses: 0, place: 0, filling: 0, closed: 0, taken: 0, left: 0, until: Tick::ZERO };
+        Self { purses: 0, place: 0, filling: 0, taken: 0, left: 0, until: Tick::ZERO };
 
     /// What this thread has of a purse, if it ever had any.
     #[inline]

@@ -29,8 +29,8 @@ pub enum Taken<D = Decision> {
         is_low: bool,
         /// Where the purse lies.
         place: Place,
-        /// Which filling it was taken from.
-        filling: u8,
+        /// Which filling it was taken from, of all there ever were of this purse.
+        filling: u32,
     },
     /// There is too little here, and was too little in the store a moment ago.
     Short(D),
@@ -75,7 +75,7 @@ pub(super) struct Purse {
     denied: AtomicU32,
     /// Whether somebody was told that it is low.
     told: AtomicBool,
-    /// How often it was closed.
+    /// How often it was closed: the number of its filling, of which the word has the end.
     closed: AtomicU32,
 }
 
@@ -100,6 +100,12 @@ const fn requests(word: u64) -> u64 {
 
 const fn filling(word: u64) -> u8 {
     (word >> FILLING) as u8
+}
+
+/// The number of a filling, of which the end stands in a word that was found after the purse was closed so
+/// often. If it was closed many times in between it is that of one before, which nothing is put back into.
+const fn numbered(closed: u32, end: u8) -> u32 {
+    closed.wrapping_add_signed(end.wrapping_sub(closed as u8) as i8 as i32)
 }
 
 /// So many requests more, as far as there is room to count them.
@@ -153,9 +159,7 @@ impl Purse {
         // Before what is published with it. Whoever closes the purse from here on counts as spent
         // what is spent below.
         let word = self.word.load(Ordering::Acquire);
-        let is_same = filling(word) == pocket.filling
-            && self.closed.load(Ordering::Relaxed) == pocket.closed
-            && now < pocket.until;
+        let is_same = self.is_filling(word, pocket.filling) && now < pocket.until;
         match u64::from(pocket.left).checked_sub(cost) {
             Some(left) if is_same && cost > 0 => {
                 // Less than it was.
@@ -181,6 +185,7 @@ impl Purse {
         cost: u64,
         said: &mut Decision,
     ) -> Option<Taken<()>> {
+        let closed = self.closed.load(Ordering::Relaxed);
         let word = self.word.load(Ordering::Acquire);
         if let Some(taken) = self.without(word, whose, now, cost, said) {
             return Some(taken);
@@ -188,7 +193,7 @@ impl Purse {
         let next = word - cost + counted(word, 1);
         let swapped =
             self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire);
-        swapped.is_ok().then(|| self.spent(whose.place, next, 0, said))
+        swapped.is_ok().then(|| self.spent(whose.place, (closed, next), 0, said))
     }
 
     /// Others take at the same time. If there is plenty, this thread takes a handful, and does not
@@ -208,13 +213,13 @@ impl Purse {
             if let Some(taken) = self.without(word, whose, now, cost, said) {
                 return taken;
             }
+            let closed = self.closed.load(Ordering::Relaxed);
             let requests = Pocket::handful(before, cost, tokens(word));
             let taken = requests * cost;
             let pocket = Pocket {
                 purses: whose.purses,
                 place: whose.place.0,
-                filling: filling(word),
-                closed: self.closed.load(Ordering::Relaxed),
+                filling: numbered(closed, filling(word)),
                 // A handful is a small part of what fits into a word. One request's is not kept.
                 taken: taken as u32,
                 left: (taken - cost) as u32,
@@ -226,7 +231,7 @@ impl Purse {
                     if requests > 1 {
                         pocket.keep();
                     }
-                    return self.spent(whose.place, next, taken - cost, said);
+                    return self.spent(whose.place, (closed, next), taken - cost, said);
                 }
                 Err(current) => word = current,
             }
@@ -243,12 +248,13 @@ impl Purse {
     ) -> Taken<()> {
         let mut word = self.word.load(Ordering::Acquire);
         loop {
+            let closed = self.closed.load(Ordering::Relaxed);
             if let Some(taken) = self.without(word, whose, now, sum, said) {
                 return taken;
             }
             let next = word - sum + counted(word, of);
             match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return self.spent(whose.place, next, 0, said),
+                Ok(_) => return self.spent(whose.place, (closed, next), 0, said),
                 Err(current) => word = current,
             }
         }
@@ -274,15 +280,28 @@ impl Purse {
         (tokens(word) < cost).then(|| self.short(whose.place, now, tokens(word), said))
     }
 
-    /// `pocket` is what this thread has of it besides.
+    /// How often the purse was closed is known from before the word was changed. `pocket` is what this
+    /// thread has of it besides.
     #[inline]
-    fn spent(&self, place: Place, word: u64, pocket: u64, said: &mut Decision) -> Taken<()> {
+    fn spent(
+        &self,
+        place: Place,
+        (closed, word): (u32, u64),
+        pocket: u64,
+        said: &mut Decision,
+    ) -> Taken<()> {
         let left = tokens(word);
         *said = self.seen(left.saturating_add(pocket));
         let is_low = left < u64::from(self.low.load(Ordering::Relaxed))
             && !self.told.load(Ordering::Relaxed)
             && !self.told.swap(true, Ordering::Relaxed);
-        Taken::Spent { decision: (), is_low, place, filling: filling(word) }
+        Taken::Spent { decision: (), is_low, place, filling: numbered(closed, filling(word)) }
+    }
+
+    /// Whether a word is that of the filling of this number: the end of it comes again.
+    #[inline]
+    fn is_filling(&self, word: u64, number: u32) -> bool {
+        filling(word) == number as u8 && self.closed.load(Ordering::Relaxed) == number
     }
 
     #[inline]
@@ -321,7 +340,8 @@ impl Purse {
         }
         if tokens(word) >= cost {
             let decision = self.seen(tokens(word));
-            return Taken::Spent { decision, is_low: false, place, filling: filling(word) };
+            let filling = numbered(self.closed.load(Ordering::Relaxed), filling(word));
+            return Taken::Spent { decision, is_low: false, place, filling };
         }
         match now < short_until {
             true => Taken::Short(self.denial(tokens(word), short_until.since(now))),
@@ -340,9 +360,9 @@ impl Purse {
         tokens(word) == filled && self.denied.load(Ordering::Relaxed) == 0
     }
 
-    pub(super) fn put_back(&self, from: u8, cost: u64) {
+    pub(super) fn put_back(&self, from: u32, cost: u64) {
         let mut word = self.word.load(Ordering::Acquire);
-        while filling(word) == from && cost <= TOKENS - tokens(word) {
+        while self.is_filling(word, from) && cost <= TOKENS - tokens(word) {
             let counted = if requests(word) > 0 { REQUEST } else { 0 };
             let next = word + cost - counted;
             match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {

@@ -193,6 +193,34 @@ fn what_is_put_back_can_be_taken_again_unless_the_purse_was_filled_since() {
     assert_eq!(take(), None, "the borrower has booked them");
 }
 
+/// Of the number of a filling a word has the last eight bits.
+#[test]
+fn what_is_put_back_so_late_that_the_end_of_the_number_comes_again_is_lost() {
+    let (purses, _) = purse_with(3);
+    let Taken::Spent { place, filling, .. } = purses.take(key("a"), at(1), 3) else {
+        panic!("it was all there")
+    };
+    for times in 1..=3 * 256 {
+        drop(purses.lock(place, at(1)));
+        purses.put_back(place, filling, 3);
+        assert_eq!(purses.purses[place.0 as usize].close() & 7, 0, "after {times}");
+    }
+}
+
+/// A handful is counted as so many requests of one cost, and may be spent by more that cost less.
+#[test]
+fn what_was_spent_is_booked_however_many_requests_it_was_in_vain_for() {
+    let (purses, _) = purse_with(20);
+    let take = || match purses.take_sum(key("a"), at(1), 10, 1) {
+        Taken::Spent { place, filling, .. } => (place, filling),
+        other => panic!("{other:?}"),
+    };
+    let (place, filling) = take();
+    purses.put_back(place, filling, 1);
+    assert_eq!(purses.known(key("a"), at(2)).unwrap().borrower().tokens(at(2)), 11);
+    assert_eq!(purses.counts().0, 0, "nobody is known to have passed");
+}
+
 #[test]
 fn there_are_so_many_places_and_a_freed_one_says_nothing_of_its_last_owner() {
     let purses = Purses::new(1);

@@ -201,7 +201,7 @@ impl<C: Clock> Engine<C> {
             return false;
         }
         let mut now = None;
-        let mut taken: Each<(Place, u8)> = Each::new();
+        let mut taken: Each<(Place, u32)> = Each::new();
         for met in all {
             let decision = said.room();
             let shared = met.shared(facts).filter(|shared| !shared.limit.is_always_asked());

@@ -14,7 +14,7 @@ use crate::sharing::{About, Call, Sharing};
 pub(crate) enum Back {
     /// Nothing was.
     Nothing,
-    Purse(Place, u8),
+    Purse(Place, u32),
     Told(Box<Told<About>>),
     /// By this node alone, at this time.
     Own(Tick),

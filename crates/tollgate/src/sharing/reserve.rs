@@ -46,7 +46,7 @@ struct Kept {
 
 pub(crate) enum KeptWhat {
     /// It was taken out of a purse.
-    Taken(Decision, Place, u8),
+    Taken(Decision, Place, u32),
     /// There is nothing for it.
     Short(Decision),
     /// What the store has said.

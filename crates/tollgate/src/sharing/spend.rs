@@ -65,7 +65,7 @@ pub(crate) enum Purpose {
 /// What came of asking what is lent to a key. The decision is written elsewhere.
 #[derive(Clone, Copy)]
 pub(crate) enum Lent {
-    Spent(Place, u8),
+    Spent(Place, u32),
     /// There is too little here, and was too little in the store a moment ago.
     Short,
     /// Somebody else has to be asked.
@@ -185,7 +185,7 @@ impl Sharing {
     }
 
     /// Puts back what was just taken.
-    pub(crate) fn put_back(&self, place: Place, filling: u8, cost: u64) {
+    pub(crate) fn put_back(&self, place: Place, filling: u32, cost: u64) {
         self.purses.put_back(place, filling, cost);
     }
 
