@@ -40,8 +40,9 @@ pub(super) async fn heal(sharing: Weak<Sharing>, unanswered: Ask) {
             Some(ask) => unanswered = Some(ask),
             None => {
                 sharing.in_force.done();
-                sharing.breaker.close();
+                // Before anybody can fail again, and say so.
                 sharing.health.send_replace(Health::Well);
+                sharing.breaker.close();
                 // What passed since the last debt was taken.
                 pay(&sharing).await;
                 return;
