@@ -133,3 +133,8 @@ struct QuickStart;
 #[cfg(all(doctest, feature = "rules"))]
 #[doc = include_str!("../../../docs/rules/guide.md")]
 struct Guide;
+
+/// And so do those of sharing limits.
+#[cfg(all(doctest, feature = "rules"))]
+#[doc = include_str!("../../../docs/sharing.md")]
+struct SharingLimits;
