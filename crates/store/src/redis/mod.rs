@@ -54,9 +54,9 @@
 //! connected to the primary before it lost its memory; clients connect to all of them. An operator who knows
 //! that nothing was spent writes `lost 0` into the mark, in one step, since clients write it as well.
 //!
-//! Every key has a time to live, of twice what it takes to have its whole budget back, except for the
-//! mark. A policy that evicts keys before their time forgets what was spent, and nobody can tell: use
-//! `noeviction`. The `volatile` ones evict nothing but such keys. Two primaries of one service that do
+//! Every key has a time to live, of about twice what it takes to have its whole budget back, and the mark
+//! one that is longer than all others. A policy that evicts keys before their time forgets what was spent, and
+//! nobody can tell: use `noeviction`. The `volatile` ones evict as well. Two primaries of one service that do
 //! not know of each other both lend; `min-replicas-to-write` keeps the lonely one from it.
 //!
 //! # Slots that move

@@ -82,7 +82,7 @@ impl World {
             "process {process} epoch {epoch} lost {lost_at} kept 0 moved 0 beat {epoch} until - \
              since {epoch} noted 1"
         );
-        said::<()>(redis::cmd("SET").arg(&mark).arg(text));
+        said::<()>(redis::cmd("SET").arg(&mark).arg(text).arg("PX").arg(MARK_LIFE));
         let written = Some(Mark {
             process: process.clone(),
             epoch,
@@ -382,6 +382,9 @@ impl World {
 
     /// Whether there is anything under a key.
     fn is_known(&self, key: usize) -> bool {
+        // However it was last written, it ends long after all that it tells something of.
+        let life: i64 = self::said(redis::cmd("PTTL").arg(&self.mark));
+        assert!((MARK_LIFE - DAY..=MARK_LIFE).contains(&life), "the mark ends in {life} ms");
         said(redis::cmd("EXISTS").arg(&self.keys[key].name))
     }
 
@@ -395,6 +398,10 @@ impl World {
 fn server_time() -> u64 {
     let (seconds, micros): (u64, u64) = said(&redis::cmd("TIME"));
     seconds * 1_000 + micros / 1_000
+/// How long a mark is kept after it was last written, and a day, which no world lasts; in milliseconds.
+const MARK_LIFE: i64 = 1_000 * DAY;
+const DAY: i64 = 86_400_000;
+
 }
 
 /// So far away that no key of ours ends there: in the year 2900, in milliseconds.

@@ -53,6 +53,10 @@ local BEAT, MISSING = MILLION, 3 * MILLION
 -- So many takeovers are remembered. Who has seen nothing since them tells nothing.
 local TAKEOVERS = 4
 
+-- How many milliseconds the mark is kept after it was last written, which are a thousand days: longer than any key
+-- of which it tells something. A bucket may take 400 days to fill, and is kept for twice that.
+local MARK_KEPT = 86400000000
+
 -- What is asked of whom: the same of every key, all of which are different (all); the same of every
 -- key (same); something like it of each (every); or anything of each.
 local asked = ARGV[3]
@@ -139,7 +143,7 @@ do
         if is_another or is_missing or NOW - beat >= BEAT then
             call('SET', KEYS[1], format('process %s epoch %s lost %s kept %s moved %s ' ..
                 'beat %d until %s since %s noted %s', process, EPOCH_TEXT, LOST_TEXT, kept, moves,
-                max(NOW, beat), reaches, root, noted))
+                max(NOW, beat), reaches, root, noted), 'PX', MARK_KEPT)
         end
     end
     EPOCH, LOST, KEPT, ROOT = tonumber(EPOCH_TEXT), tonumber(LOST_TEXT), tonumber(kept), tonumber(root)
