@@ -17,8 +17,9 @@ use crate::redis::form::{BILLION, clamped};
 pub(super) enum Answer {
     /// This.
     Said(Result<Reply, StoreError>),
-    /// That its clock is in none of the windows that were named.
-    OtherWindow,
+    /// That the time is in none of the windows that were named: that of its clock, or a later one that the key
+    /// has seen before the clock was set back.
+    OtherWindow(Wall),
 }
 
 /// What whoever asked gets.
@@ -150,7 +151,13 @@ pub(super) fn read(line: Line<'_>, answers: &Answers<'_>, ask: &Ask, name: &str)
         "2" if rest == NOT_NUMBERS => Err(garbled(rest)),
         "2" if rest == OLDER => Err(StoreError::Older { name: name.into(), within: kept(ask) }),
         "2" => Err(StoreError::WrongType { name: name.into() }),
-        "3" => return Answer::OtherWindow,
+        "3" => match rest.parse().map(wall) {
+            Ok(at) if ask.budget().tick_at(at).is_some_and(|at| at < Tick::MAX) => {
+                return Answer::OtherWindow(at);
+            }
+            // A time that the budget counts in is never so far away, and has no window there.
+            _ => Err(garbled(text)),
+        },
         "4" => Ok(Reply::Forgotten(rest == "1")),
         _ => {
             let numbers = match line {

@@ -260,8 +260,8 @@ impl Round<'_> {
         for (mut job, line) in group.into_iter().zip(answers.each()) {
             match answer::read(line, &answers, &job.ask, &job.name.text) {
                 Answer::Said(answer) => job.answer(answer),
-                Answer::OtherWindow => {
-                    job.around = Some(now);
+                Answer::OtherWindow(at) => {
+                    job.around = Some(at);
                     again.push(job);
                 }
             }

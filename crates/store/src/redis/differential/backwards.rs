@@ -55,13 +55,14 @@ fn histories(limits: impl Strategy<Value = Limit>) -> impl Strategy<Value = (Lim
 
 fn compare(limit: &Limit, deeds: &[Deed]) {
     let mut world = World::new(super::budget(limit), KEYS, super::NOW, None);
-    let period = world.budget.period().as_micros() as u64;
+    // Windows that began before all that a budget knows of are not those of the core.
+    let (period, origin) = (world.budget.period(), world.budget.origin());
+    let earliest = (origin.as_unix_nanos() / 1_000) + period.as_micros() as u64;
     let mut states = [0, 1, 2].map(|key| Core::of(&world, key));
     let mut latest = world.now;
     for deed in deeds {
         world.now = match deed.is_back {
-            // Not before what any window that has begun can be told from.
-            true => world.now.saturating_sub(deed.pause).max(latest - period),
+            true => world.now.saturating_sub(deed.pause).max(earliest),
             false => world.now + deed.pause,
         };
         latest = latest.max(world.now);

@@ -321,7 +321,7 @@ impl World {
             epoch: self.epochs[lease.epoch as usize],
             began: lease.began + self.shift(),
         };
-        let mut around = answer::wall(self.now.saturating_add_signed(skew));
+        let mut around = vec![answer::wall(self.now.saturating_add_signed(skew)); questions.len()];
         let mut replies: Vec<_> = questions.iter().map(|_| None).collect();
         while replies.contains(&None) {
             // Those that named another window are asked again.
@@ -329,6 +329,10 @@ impl World {
                 (0..questions.len()).filter(|index| replies[*index].is_none()).collect();
             let asks: Vec<_> =
                 left.iter().map(|index| self.ask_of(&questions[*index], there)).collect();
+            // One question for all keys is about one time.
+            let is_one_time = left.iter().all(|index| around[*index] == around[left[0]]);
+            let word =
+                if is_one_time { word } else { ["each", "every"][usize::from(word != "each")] };
             let mut command = redis::cmd("EVALSHA");
             command.arg(hash(self.form.algorithm)).arg(left.len() + 1).arg(&self.mark);
             for index in &left {
@@ -339,8 +343,8 @@ impl World {
             let written = if is_one { 1 } else { left.len() };
             for (index, ask) in left.iter().zip(&asks).take(written) {
                 match questions[*index].what {
-                    What::Exchange(..) => self.form.write_ask(&mut command, ask, around),
-                    What::Forget => self.form.write_forget(&mut command, ask, around),
+                    What::Exchange(..) => self.form.write_ask(&mut command, ask, around[*index]),
+                    What::Forget => self.form.write_forget(&mut command, ask, around[*index]),
                 }
             }
             let reply = said_at(self.now, &command);
@@ -350,12 +354,12 @@ impl World {
             for ((index, ask), line) in left.iter().zip(&asks).zip(answers.each()) {
                 match answer::read(line, &answers, ask, "name") {
                     Answer::Said(said) => replies[*index] = Some((said, escrow_in(line))),
-                    Answer::OtherWindow => {
-                        assert_ne!(around, answer::wall(self.now), "it is the right one");
+                    Answer::OtherWindow(at) => {
+                        assert_ne!(around[*index], at, "it is the right one");
+                        around[*index] = at;
                     }
                 }
             }
-            around = answer::wall(self.now);
         }
         replies.into_iter().flatten().collect()
     }
@@ -378,13 +382,13 @@ impl World {
         let reaches = if reaches.is_empty() { "-".into() } else { reaches.join(",") };
         let times = format!(" beat {beat} until {reaches} since {root} noted {}", u8::from(*noted));
         assert!(said.ends_with(&times), "{said} is not{times}");
+        // However it was last written, it ends long after all that it tells something of.
+        let life: i64 = self::said(redis::cmd("PTTL").arg(&self.mark));
+        assert!((MARK_LIFE - DAY..=MARK_LIFE).contains(&life), "the mark ends in {life} ms");
     }
 
     /// Whether there is anything under a key.
     fn is_known(&self, key: usize) -> bool {
-        // However it was last written, it ends long after all that it tells something of.
-        let life: i64 = self::said(redis::cmd("PTTL").arg(&self.mark));
-        assert!((MARK_LIFE - DAY..=MARK_LIFE).contains(&life), "the mark ends in {life} ms");
         said(redis::cmd("EXISTS").arg(&self.keys[key].name))
     }
 
@@ -394,14 +398,14 @@ impl World {
     }
 }
 
-/// The time by the server's own clock, in milliseconds.
-fn server_time() -> u64 {
-    let (seconds, micros): (u64, u64) = said(&redis::cmd("TIME"));
-    seconds * 1_000 + micros / 1_000
 /// How long a mark is kept after it was last written, and a day, which no world lasts; in milliseconds.
 const MARK_LIFE: i64 = 1_000 * DAY;
 const DAY: i64 = 86_400_000;
 
+/// The time by the server's own clock, in milliseconds.
+fn server_time() -> u64 {
+    let (seconds, micros): (u64, u64) = said(&redis::cmd("TIME"));
+    seconds * 1_000 + micros / 1_000
 }
 
 /// So far away that no key of ours ends there: in the year 2900, in milliseconds.

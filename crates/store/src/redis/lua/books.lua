@@ -10,7 +10,7 @@
 --   read(account)        its arguments of a question
 --   open(account, former)  the numbers of a key that is not known, or of a former memory; `lost` says when
 --                        it was lost, if it was
---   settle(account)      lets time pass up to account.at; false if the question names other windows
+--   settle(account)      lets time pass up to account.at; false if it is in none of the windows named
 --   hold_down(account, s, ns)
 --   advance(account)     what else there is to do when time has passed; not of all budgets
 --   spend(account, cost) whether it was spent
@@ -411,7 +411,10 @@ local function exchange(key, budget)
     local account, wrong = load(key, budget)
     if not account then return format('%d %s', FOREIGN, (string.gsub(wrong, '%s', ' '))) end
     if ask.is_forgotten then return forget(account, budget) end
-    if not budget.settle(account, ask) then return digits(OTHER_WINDOW) end
+    if not budget.settle(account, ask) then
+        -- The time that counts: later than that of the clock, if it was set back.
+        return format('%d %s', OTHER_WINDOW, digits(account.at))
+    end
     advance(account, budget)
     if budget.left_ahead and is_lent and (account.leases == 0 or not account.lanes) then
         -- What is missing then is nobody's: it was lent by a memory that is lost. There are leases without
