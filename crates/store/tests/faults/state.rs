@@ -114,6 +114,41 @@ async fn books_of_an_older_version_are_told_apart_and_left_alone() {
     }
 }
 
+/// Nodes of two versions may know a time zone by other rules, and take a month to end at another hour.
+#[tokio::test]
+async fn a_window_that_others_end_elsewhere_goes_on_until_it_has_ended() {
+    let redis = Redis::start(&[]);
+    let view = View::of(&redis.url());
+    let budget = view.budget("api", &Limit::calendar("50/month", "UTC").unwrap());
+    let node = Node { number: 1, incarnation: 1 };
+    let lent = Exchange { want: 7, ..Exchange::strict(node, 3) };
+    for (spent, is_lent) in [(Exchange::once(10), false), (lent, true)] {
+        view.ask(&budget, "alice", spent).await.unwrap();
+        let name = name(&redis);
+        let has_end_at = |other: Option<u64>| match is_lent {
+            true => {
+                let end = redis.cli(&["HGET", &name, "end"]);
+                other.map(|other| redis.cli(&["HSET", &name, "end", &other.to_string()]));
+                end.parse().unwrap()
+            }
+            false => {
+                let text = redis.cli(&["GET", &name]);
+                let end: u64 = text.split(' ').nth(2).unwrap().parse().unwrap();
+                let ends_at = |other| text.replacen(&end.to_string(), &format!("{other}"), 1);
+                other.map(|other| redis.cli(&["SET", &name, &ends_at(other), "KEEPTTL"]));
+                end
+            }
+        };
+        let (now, end) =
+            (SystemClock::new().wall().as_unix_nanos() / 1_000_000_000, has_end_at(None));
+        for (other, left) in [(end + 3_600, 40), (now + 60, 40), (now, 50)] {
+            has_end_at(Some(other));
+            assert_eq!(view.left(&budget, "alice").await, Ok(left), "{end}, and {other}");
+        }
+        redis.cli(&["DEL", &name]);
+    }
+}
+
 #[tokio::test]
 async fn a_mark_that_is_not_ours_is_reported_and_left_alone() {
     let redis = Redis::start(&[]);

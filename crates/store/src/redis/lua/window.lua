@@ -27,7 +27,11 @@ function window.settle(account, ask)
         begin_s, begin_ns, end_s, end_ns = end_s, end_ns, ask.end_s, ask.end_ns
         if not before(account.s, account.ns, end_s, end_ns) then return false end
     end
-    if account['end'] ~= end_s or account.rest ~= end_ns then
+    -- Nodes may disagree about where a window ends, if they know a time zone by other rules. One that has begun goes
+    -- on until it ends, or each of them would begin it anew for all others.
+    local goes_on = before(account.s, account.ns, account['end'], account.rest)
+        and not before(ask.end_s, ask.end_ns, account['end'], account.rest)
+    if not goes_on then
         account['end'], account.rest, account.count = end_s, end_ns, 0
     end
     account.begin_s, account.begin_ns = begin_s, begin_ns

@@ -39,8 +39,8 @@ local function answer_from(from)
             if value then
                 local found_s, found_ns = match(value, OTHER)
                 found_s, found_ns = found_s + 0, found_ns + 0
-                if found_s > end_s or (found_s == end_s and found_ns >= end_ns) then
-                    error('the clock has run backwards, or it is another text')
+                if found_s > NOW_S or (found_s == NOW_S and found_ns > NOW_NS) then
+                    error('it has not ended, or it is another text')
                 end
             elseif is_lost or call('EXISTS', KEYS[index]) == 1 then
                 error('it needs the books')
