@@ -14,6 +14,7 @@ use crate::redis::link::Link;
 use crate::redis::noticed::Word;
 use crate::redis::route::host_of;
 use crate::redis::shared::Shared;
+use crate::redis::slots::pointed_at;
 
 /// What is left to do after a batch.
 #[derive(Debug, Default)]
@@ -207,12 +208,8 @@ impl Round<'_> {
     /// Nothing was done here: the answer is elsewhere.
     fn redirect(&mut self, group: Vec<Job>, error: &ServerError) {
         let is_detour = error.kind() == Some(ServerErrorKind::Ask);
-        // "3999 127.0.0.1:6381", or without a host: that of whoever says so.
-        let to = error.details().and_then(|details| details.split_whitespace().nth(1));
-        let to = to.map(|to| match to.strip_prefix(':') {
-            Some(port) => format!("{}:{port}", host_of(&self.link.address)),
-            None => to.to_owned(),
-        });
+        let host = host_of(&self.link.address);
+        let to = error.details().and_then(|details| pointed_at(details, host));
         if let (false, Some(to), Some(first)) = (is_detour, &to, group.first()) {
             self.finished.moved.push((first.name.slot, to.clone()));
         }

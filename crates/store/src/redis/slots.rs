@@ -87,12 +87,21 @@ impl Slots {
     }
 }
 
-/// A server that does not know its own name is where it was asked.
+/// Where a server that was asked at a host says that a slot lies: `3999 127.0.0.1:6381`.
+pub(super) fn pointed_at(words: &str, asked: &str) -> Option<String> {
+    let (host, port) = words.split_whitespace().nth(1)?.rsplit_once(':')?;
+    Some(format!("{}:{port}", known_host(host, asked)))
+}
+
 fn address_of(server: &Value, asked: &str) -> Option<String> {
     let Value::Array(parts) = server else { return None };
     let (host, port) = (text(parts.first()?), whole(parts.get(1)?)?);
-    let host = if host.is_empty() || host == "?" { asked.to_owned() } else { host };
-    Some(format!("{host}:{port}"))
+    Some(format!("{}:{port}", known_host(&host, asked)))
+}
+
+/// A server that does not know its own name, or was told not to say it, is where it was asked.
+fn known_host<'a>(host: &'a str, asked: &'a str) -> &'a str {
+    if host.is_empty() || host == "?" { asked } else { host }
 }
 
 /// Replicas of one range that are remembered.
@@ -127,6 +136,16 @@ mod tests {
         assert_eq!(slots.node_of(11), Some("c:3"));
         assert_eq!(slots.node_of(13), None);
         assert_eq!(slots.known().len(), 3);
+        for (words, place) in [
+            ("3999 127.0.0.1:6381", Some("127.0.0.1:6381")),
+            ("3999 fe80::1:6381", Some("fe80::1:6381")),
+            ("3999 :6381", Some("here:6381")),
+            ("3999 ?:6381", Some("here:6381")),
+            ("3999", None),
+            ("3999 6381", None),
+        ] {
+            assert_eq!(pointed_at(words, "here").as_deref(), place);
+        }
         assert_eq!(slots.primaries().len(), 2);
     }
 
