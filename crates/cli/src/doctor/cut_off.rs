@@ -22,7 +22,9 @@ pub(super) async fn ask(visit: &RedisVisit, info: &Info, is_watched: bool) -> Op
     let needed = number("min-replicas-to-write").await;
     let lag = number("min-replicas-max-lag").await;
     Some(match (needed, lag) {
-        (Ok(needed), Ok(lag)) => diagnosis(needed, lag),
+        (Ok(needed), Ok(lag)) => {
+            diagnosis(needed, lag, info.text("redis_version").unwrap_or_default())
+        }
         (Err(reason), _) | (_, Err(reason)) => Diagnosis::unknown(
             CODE,
             format!(
@@ -34,7 +36,7 @@ pub(super) async fn ask(visit: &RedisVisit, info: &Info, is_watched: bool) -> Op
 }
 
 /// Both are switched off by 0.
-fn diagnosis(needed: u64, lag: u64) -> Diagnosis {
+fn diagnosis(needed: u64, lag: u64, version: &str) -> Diagnosis {
     if needed == 0 || lag == 0 {
         return Diagnosis::warning(
             CODE,
@@ -46,13 +48,31 @@ fn diagnosis(needed: u64, lag: u64) -> Diagnosis {
              `on_store_failure` decides, so have two",
         );
     }
-    Diagnosis::ok(
+    if parts(version).is_none_or(|parts| parts >= HELD_SINCE) {
+        let message = format!(
+            "it takes no writes {lag} s after fewer than {needed} of its replicas follow it"
+        );
+        return Diagnosis::ok(CODE, message);
+    }
+    Diagnosis::warning(
         CODE,
-        format!("it takes no writes {lag} s after fewer than {needed} of its replicas follow it"),
+        format!(
+            "`min-replicas-to-write` is {needed}, and scripts of Redis {version} may write all the same: a primary \
+             that is cut off from its replicas goes on to lend"
+        ),
+        "take Redis 6.2.14 or a later one, or Valkey, which keep scripts from it as well",
     )
 }
 
+fn parts(version: &str) -> Option<[u32; 3]> {
+    let mut parts = version.split('.').map(|part| part.parse().ok());
+    Some([parts.next()??, parts.next()??, parts.next()??])
+}
+
 const CODE: &str = "cut-off";
+
+/// The first version in which scripts were seen to write only where others may.
+const HELD_SINCE: [u32; 3] = [6, 2, 14];
 
 #[cfg(test)]
 mod tests {
@@ -64,9 +84,24 @@ mod tests {
         for (needed, lag, grade) in
             [(0, 10, Grade::Warning), (1, 0, Grade::Warning), (1, 10, Grade::Ok)]
         {
-            let found = diagnosis(needed, lag);
+            let found = diagnosis(needed, lag, "7.0.15");
             assert_eq!(found.grade, grade, "{needed} {lag}: {found:?}");
             assert_eq!(found.remedy.contains("on_store_failure"), grade == Grade::Warning);
+        }
+    }
+
+    #[test]
+    fn an_old_one_may_let_scripts_write_all_the_same() {
+        for (version, grade) in [
+            ("6.0.16", Grade::Warning),
+            ("6.2.2", Grade::Warning),
+            ("6.2.14", Grade::Ok),
+            ("7.0.0", Grade::Ok),
+            ("of a kind of its own", Grade::Ok),
+        ] {
+            let found = diagnosis(1, 10, version);
+            assert_eq!(found.grade, grade, "{version}: {found:?}");
+            assert_eq!(found.remedy.contains("6.2.14"), grade == Grade::Warning);
         }
     }
 }

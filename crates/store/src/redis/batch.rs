@@ -179,9 +179,8 @@ impl Round<'_> {
                     false => self.refuse(group, &error),
                 }
             }
-            kind => {
-                self.finished.is_broken |=
-                    matches!(kind, Some(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown));
+            _ => {
+                self.finished.is_broken |= failure::is_about_role(&error);
                 self.refuse(group, &error);
             }
         }

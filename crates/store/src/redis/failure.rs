@@ -61,7 +61,28 @@ pub(super) fn of_reply(error: &ServerError, address: &str, name: &str) -> StoreE
     of_server(error.code(), error.details().unwrap_or_default(), address, name)
 }
 
+/// Whether the server has said that it is not, or is not any more, one that takes what we write.
+pub(super) fn is_about_role(error: &ServerError) -> bool {
+    let (code, _) = met(error.code(), error.details().unwrap_or_default());
+    matches!(code, "READONLY" | "MASTERDOWN")
+}
+
+/// What a script met, as far as the server says so. Before version 7 that stands at the end of what it says of
+/// the script: `ERR Error running script (call to f_0b4e): @user_script:5: -READONLY You can't write ...`.
+fn met<'a>(code: &'a str, detail: &'a str) -> (&'a str, &'a str) {
+    let is_about_script = code == "ERR" && detail.starts_with("Error running script");
+    let inner = detail.rsplit_once(": -").filter(|_| is_about_script).map(|(_, inner)| inner);
+    let Some((word, rest)) = inner.and_then(|inner| inner.split_once(' ')) else {
+        return (code, detail);
+    };
+    match word.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        true => (word, rest),
+        false => (code, detail),
+    }
+}
+
 fn of_server(code: &str, detail: &str, address: &str, name: &str) -> StoreError {
+    let (code, detail) = met(code, detail);
     let reason = || format!("{code} {detail}");
     let credentials = || StoreError::Credentials { address: address.into(), reason: reason() };
     let not_allowed = || StoreError::NotAllowed { address: address.into(), reason: reason() };
@@ -77,9 +98,7 @@ fn of_server(code: &str, detail: &str, address: &str, name: &str) -> StoreError 
         "CLUSTERDOWN" | "MOVED" | "ASK" | "TRYAGAIN" | "CROSSSLOT" => {
             StoreError::ClusterDown { reason: reason() }
         }
-        _ if detail.contains("-OOM") || detail.contains("OOM command") => {
-            StoreError::OutOfMemory { reason: reason() }
-        }
+        _ if detail.contains("OOM command") => StoreError::OutOfMemory { reason: reason() },
         _ if detail.contains("invalid password") || detail.contains("invalid username") => {
             credentials()
         }
@@ -108,3 +127,28 @@ const ABOUT_CERTIFICATES: [&str; 9] = [
     "AccessDenied",
     "DecryptError",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_script_met_is_found_behind_what_is_said_of_the_script() {
+        let of = |detail: &str| of_server("ERR", detail, "here", "key");
+        let before = "Error running script (call to f_0b4e): @user_script:5: @user_script: 5: ";
+        let with = |what: &str| of(&format!("{before}{what}"));
+        for word in ["READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN"] {
+            let StoreError::ReadOnly { reason } = with(&format!("-{word} it takes no writes"))
+            else {
+                panic!("{word} is not seen");
+            };
+            assert_eq!(reason, format!("{word} it takes no writes"));
+        }
+        assert!(matches!(with("-OOM command not allowed"), StoreError::OutOfMemory { .. }));
+        // What is no word of a server, or not of a script.
+        for other in ["a number - which", "- nothing", "-Readonly it is"] {
+            assert!(matches!(with(other), StoreError::Refused { .. }), "{other}");
+        }
+        assert!(matches!(of("something: -READONLY is said"), StoreError::Refused { .. }));
+    }
+}

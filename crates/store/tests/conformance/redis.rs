@@ -83,6 +83,19 @@ async fn a_cluster_of_redis_conforms() {
 }
 
 #[tokio::test]
+async fn a_former_redis_conforms() {
+    let bench = InRedis::alone(Kind::Former);
+    let says = bench.servers[0].cli(&["INFO", "server"]);
+    assert!(says.contains("redis_version:6.2."), "{says}");
+    suite::run(&bench).await;
+}
+
+#[tokio::test]
+async fn a_cluster_of_former_redis_conforms() {
+    suite::run(&InRedis::cluster(Kind::Former)).await;
+}
+
+#[tokio::test]
 async fn valkey_conforms() {
     let bench = InRedis::alone(Kind::Valkey);
     let says = bench.servers[0].cli(&["INFO", "server"]);

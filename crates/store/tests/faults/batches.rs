@@ -82,4 +82,4 @@ fn number(info: &str, name: &str) -> u64 {
     digits.unwrap_or_else(|| panic!("{name} is missing: {info}")).parse().unwrap()
 }
 
-with_either_kind!(questions_about_a_limit_share_calls, questions_about_many_limits_share_writes);
+with_every_kind!(questions_about_a_limit_share_calls, questions_about_many_limits_share_writes);

@@ -9,11 +9,14 @@
     reason = "a test that cannot go on has failed, and says where"
 )]
 
-/// The same tests with servers of either kind.
-macro_rules! with_either_kind {
+/// The same tests with servers of every kind.
+macro_rules! with_every_kind {
     ($($test:ident),+ $(,)?) => {
         mod redis {
             $(#[tokio::test] async fn $test() { super::$test(crate::process::Kind::Redis).await; })+
+        }
+        mod former {
+            $(#[tokio::test] async fn $test() { super::$test(crate::process::Kind::Former).await; })+
         }
         mod valkey {
             $(#[tokio::test] async fn $test() { super::$test(crate::process::Kind::Valkey).await; })+

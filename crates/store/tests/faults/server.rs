@@ -231,7 +231,7 @@ async fn a_server_whose_clock_is_wrong_by_years_says_so() {
     assert_eq!(view.left(&view.budget("spent", &bucket), "k").await, Ok(30));
 }
 
-with_either_kind!(
+with_every_kind!(
     credentials_and_leave_are_asked_for_by_name,
     a_replica_is_refused_and_so_is_a_primary_that_becomes_one,
     a_primary_that_takes_no_writes_says_what_it_lacks,

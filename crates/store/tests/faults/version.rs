@@ -37,4 +37,4 @@ async fn an_old_server_is_refused_by_its_version_until_there_is_another(kind: Ki
     assert_eq!(view.left(&budget, "k").await, Ok(4), "what was refused has spent nothing");
 }
 
-with_either_kind!(an_old_server_is_refused_by_its_version_until_there_is_another);
+with_every_kind!(an_old_server_is_refused_by_its_version_until_there_is_another);

@@ -23,6 +23,8 @@ pub(crate) struct Redis {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Redis,
+    /// The oldest Redis that can be had as a package: scripts say otherwise what they meet there.
+    Former,
     Valkey,
 }
 
@@ -31,6 +33,7 @@ impl Kind {
     fn program(self) -> PathBuf {
         let name = match self {
             Self::Redis => "redis-server",
+            Self::Former => "redis-server-6.2",
             Self::Valkey => "valkey-server",
         };
         let test = std::env::current_exe().expect("a test knows where it is");
@@ -208,8 +211,10 @@ pub(crate) fn form_cluster(
         let (epoch, from, to) = (at + 1, begin(at), begin(at + 1) - 1);
         ask(server.port, &["CLUSTER", "SET-CONFIG-EPOCH", &epoch.to_string()]);
         if at < primaries {
-            let slots = ["CLUSTER", "ADDSLOTSRANGE", &from.to_string(), &to.to_string()];
-            assert_eq!(ask(server.port, &slots), "OK");
+            // By number: ranges are known from version 7 on.
+            let slots: Vec<_> = (from..=to).map(|slot| slot.to_string()).collect();
+            let slots = ["CLUSTER", "ADDSLOTS"].into_iter().chain(slots.iter().map(String::as_str));
+            assert_eq!(ask(server.port, &slots.collect::<Vec<_>>()), "OK");
         }
     }
     let nodes = |port: u16| ask(port, &["CLUSTER", "NODES"]);

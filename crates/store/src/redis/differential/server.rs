@@ -20,7 +20,7 @@ pub(super) fn ask_of(kind: Kind) {
 
 /// It ends with the process, which does not drop it.
 fn server() -> &'static Mutex<Connection> {
-    static SERVERS: [OnceLock<Mutex<Connection>>; 2] = [OnceLock::new(), OnceLock::new()];
+    static SERVERS: [OnceLock<Mutex<Connection>>; 3] = [const { OnceLock::new() }; 3];
     let kind = ASKED.get();
     SERVERS[kind as usize].get_or_init(|| {
         let redis = process::Redis::start_for_process(kind);
