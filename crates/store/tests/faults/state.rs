@@ -297,7 +297,7 @@ async fn a_lease_that_makes_no_sense_is_reported_alone() {
 async fn books_without_lanes_are_answered_and_those_that_make_no_sense_are_reported_alone() {
     let redis = Redis::start(&[]);
     let view = View::of(&redis.url());
-    let budget = view.budget("api", &Limit::token_bucket("100/s").unwrap());
+    let budget = view.budget("api", &Limit::token_bucket("100/min").unwrap());
     let wants = |number, sequence| {
         let node = Node { number, incarnation: 1 };
         Exchange { sequence, want: 3, ..Exchange::strict(node, 0) }
