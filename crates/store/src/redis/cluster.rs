@@ -88,7 +88,16 @@ impl Driver {
         if self.shared.is_outdated(slot, age) || self.shared.is_gone(&process) {
             return self.place_all(&Verdict { process, has_given: false }, jobs);
         }
-        let links = self.servers.values().filter_map(|server| server.link.clone()).collect();
+        let links: Vec<_> =
+            self.servers.values().filter_map(|server| server.link.clone()).collect();
+        // Whoever is to be found first may take a while to answer, or never do: once for all who ask.
+        if !links.iter().any(|link| link.process == process) {
+            let strange = Strange { process: process.clone(), age };
+            match self.inquiries.get_mut(&process) {
+                Some(waiting) => return waiting.push((strange, jobs)),
+                None => _ = self.inquiries.insert(process.clone(), Vec::new()),
+            }
+        }
         let is_unknown =
             |node: &String| self.servers.get(node).is_none_or(|server| server.link.is_none());
         let nodes = self.slots.primaries().into_iter().filter(is_unknown);
@@ -106,8 +115,21 @@ impl Driver {
         });
     }
 
-    /// Who does not know puts it off: to take a slot for lost that was given away takes its budgets.
+    /// An inquiry is over. What was found out about one slot goes for those who have waited if it goes for the
+    /// process; otherwise they ask about their own.
     pub(super) fn on_inquired(&mut self, process: String, finding: Finding, jobs: Vec<Job>) {
+        let waiting = self.inquiries.remove(&process).unwrap_or_default();
+        self.conclude(process, finding, jobs);
+        for (strange, jobs) in waiting {
+            match finding {
+                Finding::Gone | Finding::Unknown => self.conclude(strange.process, finding, jobs),
+                Finding::Given | Finding::NotGiven => self.inquire(strange, jobs),
+            }
+        }
+    }
+
+    /// Who does not know puts it off: to take a slot for lost that was given away takes its budgets.
+    fn conclude(&mut self, process: String, finding: Finding, jobs: Vec<Job>) {
         let is_silent = finding == Finding::Unknown;
         let is_gone = finding == Finding::Gone || is_silent && self.shared.learn_silence(&process);
         if is_silent && !is_gone {

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tollgate_core::{Tick, Wall};
 
 use crate::error::StoreError;
+use crate::redis::answer::Strange;
 use crate::redis::batch::{self, Finished};
 use crate::redis::job::Job;
 use crate::redis::link::Link;
@@ -44,6 +45,8 @@ pub(super) struct Driver {
     /// Jobs that wait for the slots.
     pub(super) lost: Vec<Job>,
     pub(super) lost_pings: Vec<oneshot::Sender<Result<Wall, StoreError>>>,
+    /// Processes that are being looked for, and jobs that wait for what is found: no more than may be under way.
+    pub(super) inquiries: BTreeMap<String, Vec<(Strange, Vec<Job>)>>,
     pub(super) tasks: JoinSet<Event>,
 }
 
@@ -61,6 +64,7 @@ impl Driver {
             turn: 0,
             lost: Vec::new(),
             lost_pings: Vec::new(),
+            inquiries: BTreeMap::new(),
             tasks: JoinSet::new(),
         }
     }
@@ -141,7 +145,9 @@ impl Driver {
             let Some(link) = server.link.clone() else {
                 // A connection may take longer than anybody waits.
                 server.jobs.retain(|job| !job.is_forsaken());
-                if !server.is_linking {
+                if let Some(error) = server.refused(self.shared.clock.now()) {
+                    server.answer_all(&error);
+                } else if !server.is_linking {
                     server.is_linking = true;
                     let slots = self.slots.of(node);
                     begin_link(&mut self.tasks, &self.route, &self.shared, node, slots);
@@ -231,16 +237,12 @@ impl Driver {
             Ok(link) => {
                 self.links += 1;
                 (server.link, server.number, server.late) = (Some(link), self.links, 0);
+                server.refusal = None;
             }
             Err(error) => {
                 // Whoever is not there may have been replaced.
                 self.has_doubts |= self.shared.is_cluster && server.has_work();
-                for job in server.jobs.drain(..) {
-                    job.answer(Err(error.clone()));
-                }
-                for reply in server.pings.drain(..) {
-                    let _ = reply.send(Err(error.clone()));
-                }
+                server.refuse(self.shared.clock.now(), error);
             }
         }
     }
@@ -251,20 +253,89 @@ const MOST_LATE: usize = 3;
 
 #[cfg(test)]
 mod tests {
-    use tollgate_local::SystemClock;
+    use std::time::Duration;
+
+    use tollgate_core::Limit;
+    use tollgate_core::lease::Exchange;
+    use tollgate_local::{Clock as _, SystemClock};
 
     use super::*;
+    use crate::ask::Ask;
+    use crate::budget::Budget;
     use crate::redis::address::Address;
+    use crate::redis::answer::{Age, Reply};
     use crate::redis::config::RedisConfig;
+    use crate::redis::job::Seat;
+    use crate::redis::link::Finding;
     use crate::redis::task::failed;
+
+    /// Of a Cluster that nobody is in.
+    fn driver() -> Driver {
+        let address = Address::parse("redis+cluster://localhost").unwrap();
+        let route = Route { address, config: RedisConfig::default() };
+        let shared = Shared::new(Arc::new(SystemClock::new()), true);
+        Driver::new(route, Arc::new(shared))
+    }
+
+    /// A question about a key, and who waits for the answer.
+    fn job(key: &str) -> (Job, oneshot::Receiver<Result<Reply, StoreError>>) {
+        let (limit, wall) = (Limit::token_bucket("5/day").unwrap(), SystemClock::new().wall());
+        let budget = Arc::new(Budget::new("api", &limit, Duration::from_millis(5), wall));
+        let form = budget.form().unwrap().unwrap();
+        let seat = Seat::take(&Arc::default(), 1).unwrap();
+        Job::new(Ask::new(budget, key, Exchange::once(1)), false, form, seat)
+    }
+
+    #[tokio::test]
+    async fn a_process_that_is_gone_is_looked_for_once() {
+        let mut driver = driver();
+        let strange = || Strange { process: "p".into(), age: Age { epoch: 1, moves: 0 } };
+        let mut waiting = Vec::new();
+        for key in ["a", "b", "c"] {
+            let (job, answer) = job(key);
+            driver.inquire(strange(), vec![job]);
+            waiting.push(answer);
+        }
+        assert_eq!(driver.tasks.len(), 1, "others wait for what is found");
+        driver.on_inquired("p".into(), Finding::Gone, Vec::new());
+        assert!(driver.inquiries.is_empty());
+        // Nobody has their slots, so they wait for whoever has.
+        assert_eq!(driver.lost.len(), 2);
+        assert!(driver.lost.iter().all(|job| job.former.as_ref().is_some_and(|it| !it.has_given)));
+        let (job, _answer) = job("d");
+        driver.inquire(strange(), vec![job]);
+        assert_eq!((driver.tasks.len(), driver.lost.len()), (1, 3), "it is known to be gone");
+    }
+
+    #[tokio::test]
+    async fn what_goes_for_one_slot_alone_is_asked_of_the_others() {
+        let mut driver = driver();
+        let strange = || Strange { process: "p".into(), age: Age { epoch: 1, moves: 0 } };
+        let (jobs, _waiting): (Vec<_>, Vec<_>) = ["a", "b"].into_iter().map(job).unzip();
+        jobs.into_iter().for_each(|job| driver.inquire(strange(), vec![job]));
+        driver.on_inquired("p".into(), Finding::Given, Vec::new());
+        assert_eq!((driver.tasks.len(), driver.lost.len()), (2, 0), "another inquiry has begun");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_refuses_again_and_again_is_left_alone_for_a_while() {
+        let mut driver = driver();
+        let error = || StoreError::Unreachable { address: "n:1".into(), reason: "refused".into() };
+        let refused = |driver: &Driver| driver.servers["n:1"].refused(driver.shared.clock.now());
+        for _ in 0..7 {
+            driver.on_linked("n:1".into(), Err(error()));
+            assert_eq!(refused(&driver), None, "it may be there the next moment");
+        }
+        driver.on_linked("n:1".into(), Err(error()));
+        assert_eq!(refused(&driver), Some(error()));
+        let later = driver.shared.clock.now().after(Duration::from_millis(50));
+        assert_eq!(driver.servers["n:1"].refused(later), None);
+    }
 
     /// Whatever is begun is over when its task is, however that ends.
     #[tokio::test]
     async fn a_task_that_panics_is_over_as_well() {
-        let address = Address::parse("redis+cluster://localhost").unwrap();
-        let route = Route { address, config: RedisConfig::default() };
-        let shared = Shared::new(Arc::new(SystemClock::new()), true);
-        let mut driver = Driver::new(route, Arc::new(shared));
+        let mut driver = driver();
         driver.is_asking_for_slots = true;
         let panics = async { panic!("it is meant to be seen") };
         spawn(&mut driver.tasks, Event::Slots(Err(failed())), panics);

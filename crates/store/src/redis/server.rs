@@ -1,7 +1,9 @@
 //! What is going on with one server: its link, and what waits for it.
 
+use std::time::Duration;
+
 use tokio::sync::oneshot;
-use tollgate_core::Wall;
+use tollgate_core::{Tick, Wall};
 
 use crate::error::StoreError;
 use crate::redis::job::Job;
@@ -14,6 +16,8 @@ pub(super) struct Server {
     /// Which of all links it is.
     pub(super) number: u64,
     pub(super) is_linking: bool,
+    /// When no link came about, why, and how often in a row.
+    pub(super) refusal: Option<(Tick, StoreError, u32)>,
     /// Batches that are not answered yet, and the questions in them.
     pub(super) under_way: usize,
     pub(super) asked: usize,
@@ -51,6 +55,30 @@ impl Server {
         Some(jobs)
     }
 
+    /// Why no link came about a moment ago, and some before: it is not tried again for each question.
+    pub(super) fn refused(&self, now: Tick) -> Option<StoreError> {
+        let (at, error, times) = self.refusal.as_ref()?;
+        let is_refused = *times >= MOST_REFUSALS && now.since(*at) < BETWEEN_LINKS;
+        is_refused.then(|| error.clone())
+    }
+
+    /// No link has come about.
+    pub(super) fn refuse(&mut self, now: Tick, error: StoreError) {
+        self.answer_all(&error);
+        let times = self.refusal.as_ref().map_or(0, |(_, _, times)| *times);
+        self.refusal = Some((now, error, times.saturating_add(1)));
+    }
+
+    /// Nobody who waits is asked about any more.
+    pub(super) fn answer_all(&mut self, error: &StoreError) {
+        for job in self.jobs.drain(..) {
+            job.answer(Err(error.clone()));
+        }
+        for reply in self.pings.drain(..) {
+            let _ = reply.send(Err(error.clone()));
+        }
+    }
+
     /// Whether it has answered what it was asked.
     pub(super) const fn is_well(&self) -> bool {
         self.link.is_some() && self.late == 0 && !self.has_doubts
@@ -64,6 +92,11 @@ impl Server {
         !self.jobs.is_empty() || !self.pings.is_empty()
     }
 }
+
+/// So often a link is tried at once when somebody asks, and after that once in so long: a server that turns
+/// everybody away is not tried by every question, and one that is back is found soon.
+const MOST_REFUSALS: u32 = 8;
+const BETWEEN_LINKS: Duration = Duration::from_millis(50);
 
 /// So many questions are worth two batches.
 const WORTH_TWO: usize = 16;
