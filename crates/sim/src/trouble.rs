@@ -43,7 +43,10 @@ impl Plan {
         // Permits are short when requests last for as long as pauses: less often than what is used up.
         let all = if subject.is_permits() { 24 * SECOND } else { 100 * SECOND };
         let pause = (all / subject.capacity().clamp(1, 20_000)) >> busy;
-        let nodes = c.between((1, 12));
+        // Some fleets are large, and not asked for more than the others all together.
+        let many = c.sometimes(50, |c| c.between((13, 100)));
+        let nodes = many.unwrap_or_else(|| c.between((1, 12)));
+        let pause = pause * nodes.div_ceil(12);
         let calm = Self::calm(c.next(), subject, nodes, pause);
         // Where messages take no time, nothing that is told too early is heard too late to matter.
         let near = c.sometimes(600, |c| c.below(20 * MILLI)).unwrap_or(0);
