@@ -81,6 +81,7 @@ pub(super) struct Purse {
 
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Purse>() == 64, "a decision touches one line");
+const _: () = assert!(numbered(255, 0) == 256 && numbered(256, 255) == 255);
 
 /// The parts of a word.
 const TOKEN_BITS: u32 = 36;
@@ -410,7 +411,9 @@ impl Purse {
                 Err(current) => word = current,
             }
         }
-        // What is in pockets is told from that of the same filling, when it comes again.
+        // The end of the number comes again, and what is in pockets, or is put back, is told from that of a later
+        // filling by all of it. Whoever reads this too early takes what it took for an older filling's, and loses
+        // it: nobody finds anything to take before it is filled, which comes after this.
         self.closed.fetch_add(1, Ordering::Relaxed);
         word
     }

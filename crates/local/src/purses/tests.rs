@@ -196,15 +196,21 @@ fn what_is_put_back_can_be_taken_again_unless_the_purse_was_filled_since() {
 /// Of the number of a filling a word has the last eight bits.
 #[test]
 fn what_is_put_back_so_late_that_the_end_of_the_number_comes_again_is_lost() {
-    let (purses, _) = purse_with(3);
-    let Taken::Spent { place, filling, .. } = purses.take(key("a"), at(1), 3) else {
-        panic!("it was all there")
+    let (purses, _) = purse_with(6);
+    let take = || match purses.take(key("a"), at(1), 3) {
+        Taken::Spent { place, filling, .. } => Some((place, filling)),
+        _ => None,
     };
-    for times in 1..=3 * 256 {
+    let (place, first) = take().unwrap();
+    for _ in 0..256 {
         drop(purses.lock(place, at(1)));
-        purses.put_back(place, filling, 3);
-        assert_eq!(purses.purses[place.0 as usize].close() & 7, 0, "after {times}");
     }
+    purses.put_back(place, first, 3);
+    let (_, later) = take().expect("three were left");
+    assert_eq!(later, first + 256);
+    assert_eq!(take(), None, "those of the first filling are booked");
+    purses.put_back(place, later, 3);
+    assert!(take().is_some(), "those of this one are not");
 }
 
 /// A handful is counted as so many requests of one cost, and may be spent by more that cost less.

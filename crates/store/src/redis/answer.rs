@@ -155,7 +155,7 @@ pub(super) fn read(line: Line<'_>, answers: &Answers<'_>, ask: &Ask, name: &str)
             Ok(at) if ask.budget().tick_at(at).is_some_and(|at| at < Tick::MAX) => {
                 return Answer::OtherWindow(at);
             }
-            // A time that the budget counts in is never so far away, and has no window there.
+            // There is no window beyond the time that the budget counts in: to ask about one would have no end.
             _ => Err(garbled(text)),
         },
         "4" => Ok(Reply::Forgotten(rest == "1")),

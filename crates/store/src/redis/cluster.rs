@@ -88,16 +88,21 @@ impl Driver {
         if self.shared.is_outdated(slot, age) || self.shared.is_gone(&process) {
             return self.place_all(&Verdict { process, has_given: false }, jobs);
         }
-        let links: Vec<_> =
-            self.servers.values().filter_map(|server| server.link.clone()).collect();
+        let mut links = self.servers.values().filter_map(|server| server.link.as_ref());
         // Whoever is to be found first may take a while to answer, or never do: once for all who ask.
-        if !links.iter().any(|link| link.process == process) {
-            let strange = Strange { process: process.clone(), age };
+        if !links.any(|link| link.process == process) {
             match self.inquiries.get_mut(&process) {
-                Some(waiting) => return waiting.push((strange, jobs)),
+                Some(waiting) => return waiting.push(jobs),
                 None => _ = self.inquiries.insert(process.clone(), Vec::new()),
             }
         }
+        self.begin_inquiry(process, jobs);
+    }
+
+    /// Looks for a process, and asks it about the slot of these jobs.
+    fn begin_inquiry(&mut self, process: String, jobs: Vec<Job>) {
+        let Some(slot) = jobs.first().map(|job| job.name.slot) else { return };
+        let links = self.servers.values().filter_map(|server| server.link.clone()).collect();
         let is_unknown =
             |node: &String| self.servers.get(node).is_none_or(|server| server.link.is_none());
         let nodes = self.slots.primaries().into_iter().filter(is_unknown);
@@ -119,11 +124,12 @@ impl Driver {
     /// process; otherwise they ask about their own.
     pub(super) fn on_inquired(&mut self, process: String, finding: Finding, jobs: Vec<Job>) {
         let waiting = self.inquiries.remove(&process).unwrap_or_default();
-        self.conclude(process, finding, jobs);
-        for (strange, jobs) in waiting {
+        self.conclude(process.clone(), finding, jobs);
+        for jobs in waiting {
             match finding {
-                Finding::Gone | Finding::Unknown => self.conclude(strange.process, finding, jobs),
-                Finding::Given | Finding::NotGiven => self.inquire(strange, jobs),
+                Finding::Gone | Finding::Unknown => self.conclude(process.clone(), finding, jobs),
+                // It is there, and answers.
+                Finding::Given | Finding::NotGiven => self.begin_inquiry(process.clone(), jobs),
             }
         }
     }
@@ -157,9 +163,10 @@ impl Driver {
     /// Connects to all primaries, also those that nobody has asked yet: who is known can be known to have
     /// lost its memory.
     fn meet_all(&mut self) {
+        let now = self.shared.clock.now();
         for node in self.slots.primaries() {
             let server = self.servers.entry(node.clone()).or_default();
-            if server.link.is_none() && !server.is_linking {
+            if server.link.is_none() && !server.is_linking && server.refused(now).is_none() {
                 server.is_linking = true;
                 let slots = self.slots.of(&node);
                 begin_link(&mut self.tasks, &self.route, &self.shared, &node, slots);

@@ -12,7 +12,6 @@ use tokio::task::JoinSet;
 use tollgate_core::{Tick, Wall};
 
 use crate::error::StoreError;
-use crate::redis::answer::Strange;
 use crate::redis::batch::{self, Finished};
 use crate::redis::job::Job;
 use crate::redis::link::Link;
@@ -45,8 +44,9 @@ pub(super) struct Driver {
     /// Jobs that wait for the slots.
     pub(super) lost: Vec<Job>,
     pub(super) lost_pings: Vec<oneshot::Sender<Result<Wall, StoreError>>>,
-    /// Processes that are being looked for, and jobs that wait for what is found: no more than may be under way.
-    pub(super) inquiries: BTreeMap<String, Vec<(Strange, Vec<Job>)>>,
+    /// Processes that are being looked for, and jobs that wait for what is found, those of each slot for
+    /// themselves: no more than may be under way.
+    pub(super) inquiries: BTreeMap<String, Vec<Vec<Job>>>,
     pub(super) tasks: JoinSet<Event>,
 }
 
@@ -145,13 +145,16 @@ impl Driver {
             let Some(link) = server.link.clone() else {
                 // A connection may take longer than anybody waits.
                 server.jobs.retain(|job| !job.is_forsaken());
+                if server.is_linking {
+                    continue;
+                }
                 if let Some(error) = server.refused(self.shared.clock.now()) {
                     server.answer_all(&error);
-                } else if !server.is_linking {
-                    server.is_linking = true;
-                    let slots = self.slots.of(node);
-                    begin_link(&mut self.tasks, &self.route, &self.shared, node, slots);
+                    continue;
                 }
+                server.is_linking = true;
+                let slots = self.slots.of(node);
+                begin_link(&mut self.tasks, &self.route, &self.shared, node, slots);
                 continue;
             };
             let number = server.number;
@@ -257,39 +260,43 @@ mod tests {
 
     use tollgate_core::Limit;
     use tollgate_core::lease::Exchange;
-    use tollgate_local::{Clock as _, SystemClock};
+    use tollgate_local::{Clock as _, ManualClock};
 
     use super::*;
     use crate::ask::Ask;
     use crate::budget::Budget;
     use crate::redis::address::Address;
-    use crate::redis::answer::{Age, Reply};
+    use crate::redis::answer::{Age, Reply, Strange};
     use crate::redis::config::RedisConfig;
     use crate::redis::job::Seat;
     use crate::redis::link::Finding;
     use crate::redis::task::failed;
 
-    /// Of a Cluster that nobody is in.
-    fn driver() -> Driver {
-        let address = Address::parse("redis+cluster://localhost").unwrap();
-        let route = Route { address, config: RedisConfig::default() };
-        let shared = Shared::new(Arc::new(SystemClock::new()), true);
+    /// Of a Cluster that nobody is in, or a server that nobody is at.
+    fn driver(url: &str, clock: &ManualClock) -> Driver {
+        let route = Route { address: Address::parse(url).unwrap(), config: RedisConfig::default() };
+        let shared = Shared::new(Arc::new(clock.clone()), url == CLUSTER);
         Driver::new(route, Arc::new(shared))
     }
 
+    const CLUSTER: &str = "redis+cluster://localhost";
+
     /// A question about a key, and who waits for the answer.
     fn job(key: &str) -> (Job, oneshot::Receiver<Result<Reply, StoreError>>) {
-        let (limit, wall) = (Limit::token_bucket("5/day").unwrap(), SystemClock::new().wall());
+        let (limit, wall) = (Limit::token_bucket("5/day").unwrap(), ManualClock::new().wall());
         let budget = Arc::new(Budget::new("api", &limit, Duration::from_millis(5), wall));
         let form = budget.form().unwrap().unwrap();
         let seat = Seat::take(&Arc::default(), 1).unwrap();
         Job::new(Ask::new(budget, key, Exchange::once(1)), false, form, seat)
     }
 
+    fn strange() -> Strange {
+        Strange { process: "p".into(), age: Age { epoch: 1, moves: 0 } }
+    }
+
     #[tokio::test]
     async fn a_process_that_is_gone_is_looked_for_once() {
-        let mut driver = driver();
-        let strange = || Strange { process: "p".into(), age: Age { epoch: 1, moves: 0 } };
+        let mut driver = driver(CLUSTER, &ManualClock::new());
         let mut waiting = Vec::new();
         for key in ["a", "b", "c"] {
             let (job, answer) = job(key);
@@ -309,33 +316,44 @@ mod tests {
 
     #[tokio::test]
     async fn what_goes_for_one_slot_alone_is_asked_of_the_others() {
-        let mut driver = driver();
-        let strange = || Strange { process: "p".into(), age: Age { epoch: 1, moves: 0 } };
-        let (jobs, _waiting): (Vec<_>, Vec<_>) = ["a", "b"].into_iter().map(job).unzip();
+        let mut driver = driver(CLUSTER, &ManualClock::new());
+        let keys = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+        let (jobs, _waiting): (Vec<_>, Vec<_>) = keys.into_iter().map(job).unzip();
         jobs.into_iter().for_each(|job| driver.inquire(strange(), vec![job]));
+        assert_eq!(driver.tasks.len(), 1);
         driver.on_inquired("p".into(), Finding::Given, Vec::new());
-        assert_eq!((driver.tasks.len(), driver.lost.len()), (2, 0), "another inquiry has begun");
+        assert_eq!((driver.tasks.len(), driver.lost.len()), (9, 0), "each is asked about at once");
     }
 
     #[tokio::test]
     async fn a_server_that_refuses_again_and_again_is_left_alone_for_a_while() {
-        let mut driver = driver();
+        let clock = ManualClock::new();
+        let mut driver = driver("redis://localhost", &clock);
         let error = || StoreError::Unreachable { address: "n:1".into(), reason: "refused".into() };
-        let refused = |driver: &Driver| driver.servers["n:1"].refused(driver.shared.clock.now());
-        for _ in 0..7 {
-            driver.on_linked("n:1".into(), Err(error()));
-            assert_eq!(refused(&driver), None, "it may be there the next moment");
+        let asks = |driver: &mut Driver| {
+            let (job, mut answer) = job("k");
+            driver.place(job);
+            driver.send_all();
+            answer.try_recv().ok()
+        };
+        for dialled in 1..=8 {
+            assert_eq!(asks(&mut driver), None, "it is dialled");
+            assert_eq!(driver.tasks.len(), dialled);
+            driver.on_linked(PRIMARY.into(), Err(error()));
         }
-        driver.on_linked("n:1".into(), Err(error()));
-        assert_eq!(refused(&driver), Some(error()));
-        let later = driver.shared.clock.now().after(Duration::from_millis(50));
-        assert_eq!(driver.servers["n:1"].refused(later), None);
+        for _ in 0..5 {
+            assert_eq!(asks(&mut driver), Some(Err(error())), "nobody waits for it");
+        }
+        assert_eq!(driver.tasks.len(), 8);
+        clock.advance(Duration::from_millis(50));
+        assert_eq!(asks(&mut driver), None);
+        assert_eq!(driver.tasks.len(), 9, "it is dialled once more");
     }
 
     /// Whatever is begun is over when its task is, however that ends.
     #[tokio::test]
     async fn a_task_that_panics_is_over_as_well() {
-        let mut driver = driver();
+        let mut driver = driver(CLUSTER, &ManualClock::new());
         driver.is_asking_for_slots = true;
         let panics = async { panic!("it is meant to be seen") };
         spawn(&mut driver.tasks, Event::Slots(Err(failed())), panics);

@@ -75,7 +75,7 @@ fn met<'a>(code: &'a str, detail: &'a str) -> (&'a str, &'a str) {
     let Some((word, rest)) = inner.and_then(|inner| inner.split_once(' ')) else {
         return (code, detail);
     };
-    match word.bytes().all(|byte| byte.is_ascii_uppercase()) {
+    match !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_uppercase()) {
         true => (word, rest),
         false => (code, detail),
     }
@@ -145,9 +145,12 @@ mod tests {
             assert_eq!(reason, format!("{word} it takes no writes"));
         }
         assert!(matches!(with("-OOM command not allowed"), StoreError::OutOfMemory { .. }));
-        // What is no word of a server, or not of a script.
+        // What is no word of a server, or not of a script, is told as it is.
         for other in ["a number - which", "- nothing", "-Readonly it is"] {
-            assert!(matches!(with(other), StoreError::Refused { .. }), "{other}");
+            let StoreError::Refused { reason } = with(other) else {
+                panic!("{other} is something")
+            };
+            assert_eq!(reason, format!("ERR {before}{other}"));
         }
         assert!(matches!(of("something: -READONLY is said"), StoreError::Refused { .. }));
     }

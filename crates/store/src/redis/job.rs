@@ -21,7 +21,7 @@ pub(super) struct Job {
     pub(super) is_forget: bool,
     pub(super) form: Arc<Form>,
     pub(super) name: Name,
-    /// The time of the store's clock, when it was found to be another than was thought.
+    /// The time that counts for the key, when it was found to be another than was thought.
     pub(super) around: Option<Wall>,
     /// Where it goes next although it does not belong there yet: the slot is being moved.
     pub(super) detour: Option<String>,

@@ -69,7 +69,7 @@ impl Server {
         self.refusal = Some((now, error, times.saturating_add(1)));
     }
 
-    /// Nobody who waits is asked about any more.
+    /// Answers all who wait with this error.
     pub(super) fn answer_all(&mut self, error: &StoreError) {
         for job in self.jobs.drain(..) {
             job.answer(Err(error.clone()));

@@ -130,12 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_name_is_where_it_was_asked() {
-        let slots = slots(&[(0, 10, &[("", 1), ("b", 2)]), (11, 12, &[("c", 3)])]);
-        assert_eq!(slots.node_of(10), Some("here:1"));
-        assert_eq!(slots.node_of(11), Some("c:3"));
-        assert_eq!(slots.node_of(13), None);
-        assert_eq!(slots.known().len(), 3);
+    fn a_slot_lies_where_its_former_server_points() {
         for (words, place) in [
             ("3999 127.0.0.1:6381", Some("127.0.0.1:6381")),
             ("3999 fe80::1:6381", Some("fe80::1:6381")),
@@ -146,6 +141,15 @@ mod tests {
         ] {
             assert_eq!(pointed_at(words, "here").as_deref(), place);
         }
+    }
+
+    #[test]
+    fn who_has_no_name_is_where_it_was_asked() {
+        let slots = slots(&[(0, 10, &[("", 1), ("b", 2)]), (11, 12, &[("c", 3)])]);
+        assert_eq!(slots.node_of(10), Some("here:1"));
+        assert_eq!(slots.node_of(11), Some("c:3"));
+        assert_eq!(slots.node_of(13), None);
+        assert_eq!(slots.known().len(), 3);
         assert_eq!(slots.primaries().len(), 2);
     }
 

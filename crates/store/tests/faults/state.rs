@@ -141,7 +141,9 @@ async fn a_window_that_others_end_elsewhere_goes_on_until_it_has_ended() {
         };
         let (now, end) =
             (SystemClock::new().wall().as_unix_nanos() / 1_000_000_000, has_end_at(None));
-        for (other, left) in [(end + 3_600, 40), (now + 60, 40), (now, 50)] {
+        // One that would end after the next one of ours is nobody's.
+        let later = end + 70 * 86_400;
+        for (other, left) in [(end + 3_600, 40), (now + 60, 40), (now, 50), (later, 50)] {
             has_end_at(Some(other));
             assert_eq!(view.left(&budget, "alice").await, Ok(left), "{end}, and {other}");
         }
