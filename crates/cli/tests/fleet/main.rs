@@ -20,12 +20,14 @@ mod doctor;
 mod faults;
 mod load;
 mod log;
+mod lookalikes;
 mod losses;
 mod operators;
 mod overload;
 mod recovery;
 #[path = "../../../store/tests/support/process.rs"]
 mod redis;
+mod refusals;
 #[path = "../../../store/tests/support/relay.rs"]
 mod relay;
 mod slots;
@@ -36,6 +38,7 @@ mod strict;
 #[path = "../serve/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "this test program uses a part of it")]
 mod support;
+mod turns;
 mod windows;
 
 use std::fs;

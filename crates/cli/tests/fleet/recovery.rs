@@ -24,8 +24,11 @@ const HALF: Duration = Duration::from_millis(1_500);
 /// a store that fails.
 const TIMEOUT: Duration = Duration::from_millis(300);
 
-/// So few decisions without the store, after it was well, are no burst.
-const FEW: f64 = BURST / 3.0;
+/// So few decisions without the store, after it was well, say nothing: they are what one node was asked at once.
+const FEW: f64 = 10.0;
+
+/// So often is done again what the machine has spoiled.
+const RUNS: usize = 4;
 
 /// A fleet in overload that can be kept silent.
 pub(crate) struct Busy {
@@ -49,6 +52,12 @@ pub(crate) struct Recovery {
     alone: f64,
     /// For how long nodes wait for it.
     timeout: Duration,
+}
+
+/// Does something again that the machine has spoiled, in the way that it says, a few times.
+pub(crate) fn unspoiled(run: impl Fn() -> Result<(), String>) {
+    let spoiled: Vec<_> = (0..RUNS).map_while(|_| run().err()).collect();
+    assert!(spoiled.len() < RUNS, "nothing can be seen on a machine like this: {spoiled:#?}");
 }
 
 impl Busy {
@@ -134,7 +143,7 @@ fn escrow(redis: &Redis) -> f64 {
 ///
 /// What may pass as well is what a store that stood still lent when it went on, to questions that lay there
 /// and before anybody could tell it anything.
-fn comes_back(policy: &str, may_alone: impl Fn(Duration) -> f64) {
+fn comes_back(policy: &str, may_alone: impl Fn(Duration) -> f64) -> Result<(), String> {
     let mut redis = Redis::start(&[]);
     let busy = Busy::begin(&redis, policy);
     let stood = busy.outage(
@@ -155,11 +164,12 @@ fn comes_back(policy: &str, may_alone: impl Fn(Duration) -> f64) {
     let after_killed = busy.recovery(|| (refills + SECOND / 2).saturating_duration_since(now()));
 
     let came_in = |since: Instant| move |at: Instant| RATE * (at - since).as_secs_f64();
-    for (name, outcome) in busy.overload.end() {
+    let outcomes = busy.overload.end();
+    for (name, outcome) in &outcomes {
         for (what, outage) in [("stood still", &stood), ("was gone", &killed)] {
             let what = format!("{name}, while the store {what}");
             let Outage { begin, end, .. } = *outage;
-            let lent = if name == "lent" { outage.lent } else { 0.0 };
+            let lent = if *name == "lent" { outage.lent } else { 0.0 };
             let time = (end - begin).as_secs_f64();
             assert!(lent <= BURST + RATE * time, "{what}: {lent} were lent");
             let may = |at| lent + may_alone(at - begin);
@@ -168,12 +178,14 @@ fn comes_back(policy: &str, may_alone: impl Fn(Duration) -> f64) {
             let passed = outcome.allowed_between(begin, end) as f64;
             assert!(passed > RATE * time, "{what}: only {passed} passed, and something is left");
         }
-        let at_once = if name == "lent" { at_once } else { 0.0 };
+        let at_once = if *name == "lent" { at_once } else { 0.0 };
         let may = |at| at_once + came_in(continued)(at);
-        assert_no_burst(&format!("{name}, once the store goes on"), &outcome, &after_stood, may);
+        assert_no_burst(&format!("{name}, once the store goes on"), outcome, &after_stood, may);
         let may = |at: Instant| came_in(refills)(at.max(refills));
-        assert_no_burst(&format!("{name}, once the store is back"), &outcome, &after_killed, may);
+        assert_no_burst(&format!("{name}, once the store is back"), outcome, &after_killed, may);
     }
+    after_stood.undisturbed(&outcomes)?;
+    after_killed.undisturbed(&outcomes)
 }
 
 /// No more passed at any time than came in, but for what nodes have decided alone because the machine kept
@@ -184,25 +196,38 @@ pub(crate) fn assert_no_burst(
     recovery: &Recovery,
     may: impl Fn(Instant) -> f64,
 ) {
-    let Recovery { since, end, alone, timeout } = recovery;
-    let (excess, stall) = (outcome.excess_since(since, *end, may), outcome.stalls.longest());
+    let Recovery { since, end, alone, .. } = recovery;
+    let excess = outcome.excess_since(since, *end, may);
     // A token comes in at one moment for the store, and at another for us.
     assert!(
         excess <= 1.0 + alone,
         "{what}: {excess:.1} more passed than may, {alone} of them alone"
     );
-    assert!(
-        *alone <= FEW || stall > *timeout / 2,
-        "{what}: {alone} were decided alone, on a machine that stood still for {stall:?}"
-    );
+}
+
+impl Recovery {
+    /// Hardly anything was decided alone, or the machine stood still, which is an error: then nobody knows what else
+    /// would have been.
+    pub(crate) fn undisturbed(&self, outcomes: &[(&str, Outcome)]) -> Result<(), String> {
+        let Self { ref since, end, alone, timeout } = *self;
+        // What nodes were asked before may have become too late only then.
+        let begin = since.iter().min().map_or(end, |begin| *begin - timeout);
+        let longest = |(_, outcome): &(&str, Outcome)| outcome.stalls.longest(begin, end);
+        let stall = outcomes.iter().map(longest).max().unwrap_or_default();
+        let why =
+            format!("{alone} were decided alone, on a machine that stood still for {stall:?}");
+        assert!(alone <= FEW || stall > timeout / 2, "{why}");
+        if alone <= FEW { Ok(()) } else { Err(why) }
+    }
 }
 
 #[test]
 fn a_store_that_comes_back_grants_no_burst_to_nodes_that_let_everything_pass() {
-    comes_back("allow", |_| f64::INFINITY);
+    unspoiled(|| comes_back("allow", |_| f64::INFINITY));
 }
 
 #[test]
 fn a_store_that_comes_back_grants_no_burst_to_nodes_that_let_their_share_pass() {
-    comes_back("local", |time| NODES as f64 * SHARE * (BURST + RATE * time.as_secs_f64()));
+    let share = |time: Duration| SHARE * (BURST + RATE * time.as_secs_f64());
+    unspoiled(|| comes_back("local", |time| NODES as f64 * share(time)));
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::client::Client;
 use crate::load::Outcome;
 use crate::overload::{SECOND, Said};
-use crate::recovery::{Busy, Recovery, assert_no_burst};
+use crate::recovery::{Busy, Recovery, assert_no_burst, unspoiled};
 use crate::redis::{Redis, until};
 use crate::relay::Relay;
 use crate::{Fleet, now, pass};
@@ -95,26 +95,30 @@ fn come_back(busy: &Busy, relay: &Relay) -> (Instant, Recovery) {
 
 #[test]
 fn a_store_that_answers_slowly_is_left_alone_until_it_is_quick_again() {
-    let redis = Redis::start(&[]);
-    let relay = Relay::to(redis.port);
-    let busy = Busy::waiting(TIMEOUT, NODES, &relay.url(), RULES);
-    let alone = leave_alone(&busy, &relay);
-    let (quick, recovery) = come_back(&busy, &relay);
-    // Nobody has waited for longer than the timeout, or this fails.
-    for (name, outcome) in busy.overload.end() {
-        alone.assert_by_policy(name, &outcome);
-        match name {
-            "lent" => {
-                let came_in = |at: Instant| RATE * (at - quick).as_secs_f64();
-                assert_no_burst("once the store is quick", &outcome, &recovery, came_in);
-            }
-            // All that passed was granted, and nobody has spent what came in meanwhile.
-            _ => {
-                let excess = outcome.excess(BURST, RATE);
-                assert!(excess <= 0.0, "{excess:.1} more passed than may in some interval");
+    unspoiled(|| {
+        let redis = Redis::start(&[]);
+        let relay = Relay::to(redis.port);
+        let busy = Busy::waiting(TIMEOUT, NODES, &relay.url(), RULES);
+        let alone = leave_alone(&busy, &relay);
+        let (quick, recovery) = come_back(&busy, &relay);
+        // Nobody has waited for longer than the timeout, or this fails.
+        let outcomes = busy.overload.end();
+        for (name, outcome) in &outcomes {
+            alone.assert_by_policy(name, outcome);
+            match *name {
+                "lent" => {
+                    let came_in = |at: Instant| RATE * (at - quick).as_secs_f64();
+                    assert_no_burst("once the store is quick", outcome, &recovery, came_in);
+                }
+                // All that passed was granted, and nobody has spent what came in meanwhile.
+                _ => {
+                    let excess = outcome.excess(BURST, RATE);
+                    assert!(excess <= 0.0, "{excess:.1} more passed than may in some interval");
+                }
             }
         }
-    }
+        recovery.undisturbed(&outcomes)
+    });
 }
 
 /// No answer is missing, and each would be heeded: they are only late.

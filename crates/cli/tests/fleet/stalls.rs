@@ -17,8 +17,10 @@ impl Stalls {
         }
     }
 
-    pub(crate) fn longest(&self) -> Duration {
-        self.0.iter().map(|(begin, end)| *end - *begin).max().unwrap_or_default()
+    /// The longest of those that reach into the time between two moments.
+    pub(crate) fn longest(&self, begin: Instant, end: Instant) -> Duration {
+        let reaching = self.0.iter().filter(|stall| stall.0 <= end && stall.1 >= begin);
+        reaching.map(|(begin, end)| *end - *begin).max().unwrap_or_default()
     }
 
     pub(crate) fn sum(&self) -> Duration {
@@ -44,6 +46,7 @@ fn only_what_overlaps_counts() {
     }
     let within = |from: u64, until: u64| stalls.within(at(from), at(until)).as_millis() as u64;
     assert_eq!([within(0, 100), within(20, 60), within(30, 50), within(60, 70)], [60, 20, 0, 10]);
-    assert_eq!(stalls.longest(), Duration::from_millis(40));
+    let longest = |from: u64, until: u64| stalls.longest(at(from), at(until)).as_millis() as u64;
+    assert_eq!([longest(0, 100), longest(0, 49), longest(31, 49), longest(91, 99)], [40, 20, 0, 0]);
     assert_eq!(stalls.sum(), Duration::from_millis(60));
 }
