@@ -11,8 +11,7 @@ use crate::{Fleet, pass};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
-/// For how long nodes wait for their store: less than 100 milliseconds, because they count how many answers took
-/// longer than that.
+/// For how long nodes wait for their store.
 const TIMEOUT: Duration = Duration::from_millis(80);
 
 /// Rules with the paths `/lent` and `/strict`, and requests for both at all nodes.
@@ -24,7 +23,7 @@ pub(crate) struct Overload {
     pub(crate) strict: Load,
     /// Requests that need no store. Whoever keeps them waiting is not the store.
     control: Load,
-    /// When the machine was in the way of single nodes.
+    /// When the machine was in the way of one of them.
     turns: Turns,
 }
 
@@ -130,7 +129,7 @@ impl Overload {
         let Self { fleet, timeout, lent, strict, control, turns } = self;
         let outcomes = [("lent", lent.end()), ("strict", strict.end())];
         let (control, turns) = (control.end(), turns.end());
-        let late = Late { fleet: &fleet, living: &living, turns: &turns, most: timeout + MARGIN };
+        let late = Late { living: &living, turns: &turns, most: timeout + MARGIN };
         late.assert_few(&outcomes, &control);
         for node in living.iter().map(|node| &fleet.nodes[*node]) {
             assert_told_in_turn(node);
@@ -147,9 +146,8 @@ impl Overload {
 
 /// Who looks for those who had to wait for longer than this, at nodes that were not killed.
 struct Late<'a> {
-    fleet: &'a Fleet,
     living: &'a [usize],
-    turns: &'a [Waits],
+    turns: &'a Waits,
     most: Duration,
 }
 
@@ -162,7 +160,8 @@ impl Late<'_> {
         let mut late = Vec::new();
         for (name, outcome) in outcomes {
             let stalls: Vec<_> = stalls.iter().chain([&outcome.stalls, &control.stalls]).collect();
-            late.extend(self.waits(outcome, &stalls).map(|(node, time)| (*name, node, time)));
+            let waits = self.waits(outcome, &stalls).into_iter();
+            late.extend(waits.map(|(node, time)| (*name, node, time)));
         }
         // It may be in the way of one client and of nobody else, and not for long. A wait that is too long is one
         // of every node, all of which are asked all the time.
@@ -170,47 +169,25 @@ impl Late<'_> {
         let is_one = late.len() <= 1 && late.iter().all(|(.., time)| is_short(time));
         assert!(is_one, "so long did somebody wait, whatever the machine did: {late:?}");
         // The same of a node that keeps those waiting who need no store.
-        let late: Vec<_> = self.waits(control, &[&control.stalls]).collect();
+        let late = self.waits(control, &[&control.stalls]);
         let is_one = late.windows(2).all(|two| two[0].0 == two[1].0);
         let is_one = is_one && late.iter().all(|(_, time)| is_short(time));
         assert!(is_one, "nodes kept everybody waiting: {late:?}");
     }
 
-    /// The waits that were too long without these, and without those of the nodes themselves, with the nodes. None, if
-    /// all that a node was late for is that its client had no turn to hear it.
-    fn waits(
-        &self,
-        outcome: &Outcome,
-        stalls: &[&Stalls],
-    ) -> impl Iterator<Item = (usize, Duration)> {
-        let is_late = |node: &&usize| answered_later_than(&self.fleet.nodes[**node], self.most) > 0;
-        let of_node = |node: &usize| {
-            let node = *node;
-            let waited = |(sent, heard): (Instant, Instant)| {
-                let all = self.turns[node].iter().chain(stalls.iter().copied());
+    /// The waits that were too long without these, and without those for a turn, with the nodes.
+    fn waits(&self, outcome: &Outcome, stalls: &[&Stalls]) -> Vec<(usize, Duration)> {
+        let of_node = |node: usize| {
+            let waited = move |(sent, heard): (Instant, Instant)| {
+                let all = self.turns.on_the_way_to(node).chain(stalls.iter().copied());
                 let stood = all.map(|stalls| stalls.within(sent, heard)).max();
                 (heard - sent).saturating_sub(stood.unwrap_or_default())
             };
             let waits = outcome.waits(node).map(waited).filter(|time| *time > self.most);
-            waits.map(move |time| (node, time)).collect::<Vec<_>>()
+            waits.map(move |time| (node, time))
         };
-        self.living.iter().filter(is_late).flat_map(of_node).collect::<Vec<_>>().into_iter()
+        self.living.iter().copied().flat_map(of_node).collect()
     }
-}
-
-/// How often a node took longer than this to answer what it had read: the last bound of what it counts that is
-/// not above it, or the first one.
-fn answered_later_than(node: &Server, most: Duration) -> u64 {
-    let bounds = [(1_000, "1.0"), (500, "0.5"), (100, "0.1"), (50, "0.05")];
-    let bound = bounds.iter().find(|(millis, _)| Duration::from_millis(*millis) <= most);
-    let (_, bound) = bound.unwrap_or(&bounds[3]);
-    let text = node.metrics();
-    let sample = |name: &str| -> u64 {
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
-    };
-    sample(r#"tollgate_door_seconds_count{door="resp"}"#)
-        - sample(&format!(r#"tollgate_door_seconds_bucket{{le="{bound}",door="resp"}}"#))
 }
 
 /// How often a node has said that the store fails, and that it is well again.

@@ -1,5 +1,5 @@
-//! When the system had no processor for a node that had something to do. On a busy machine that is hardly anybody
-//! else's wait: those that sleep most of the time are served first.
+//! When the system had no processor for a node, or for its clients, that had something to do. On a busy machine that
+//! is hardly anybody else's wait: those that sleep most of the time are served first.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,38 +11,49 @@ use crate::now;
 use crate::stalls::Stalls;
 use crate::support::Server;
 
-/// Somebody who looks at how long nodes wait for their turns.
+/// Somebody who looks at how long nodes and this test wait for their turns.
 pub(crate) struct Turns {
     end: Sender<()>,
-    witness: JoinHandle<Vec<Waits>>,
+    witness: JoinHandle<Waits>,
 }
 
-/// When each thread of a node waited for its turn.
-pub(crate) type Waits = Vec<Stalls>;
+/// When each thread waited for its turn.
+pub(crate) struct Waits {
+    nodes: Vec<Vec<Stalls>>,
+    test: Vec<Stalls>,
+}
 
 impl Turns {
-    /// Looks at all threads that nodes have now.
+    /// Looks at all threads that there are now.
     pub(crate) fn of(nodes: &[Server]) -> Self {
-        let mut nodes: Vec<_> = nodes.iter().map(Thread::all_of).collect();
+        let mut nodes: Vec<_> =
+            nodes.iter().map(|node| Thread::all_of(node.process.id())).collect();
+        let mut test = Thread::all_of(std::process::id());
         let (end, ended) = mpsc::channel();
         let witness = thread::spawn(move || {
             while ended.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
-                nodes.iter_mut().flatten().for_each(Thread::look);
+                nodes.iter_mut().flatten().chain(&mut test).for_each(Thread::look);
             }
-            let waits = |node: Vec<Thread>| node.into_iter().map(|thread| thread.waits).collect();
-            nodes.into_iter().map(waits).collect()
+            let waits = |all: Vec<Thread>| all.into_iter().map(|thread| thread.waits).collect();
+            Waits { nodes: nodes.into_iter().map(waits).collect(), test: waits(test) }
         });
         Self { end, witness }
     }
 
-    /// When the nodes waited, one after the other.
-    pub(crate) fn end(self) -> Vec<Waits> {
+    pub(crate) fn end(self) -> Waits {
         drop(self.end);
         self.witness.join().unwrap()
     }
 }
 
-/// A thread of a node.
+impl Waits {
+    /// Those that a question to this node may have met.
+    pub(crate) fn on_the_way_to(&self, node: usize) -> impl Iterator<Item = &Stalls> {
+        self.nodes[node].iter().chain(&self.test)
+    }
+}
+
+/// A thread of a node or of this test.
 struct Thread {
     /// Where the system says for how long it has waited.
     path: PathBuf,
@@ -51,8 +62,8 @@ struct Thread {
 }
 
 impl Thread {
-    fn all_of(node: &Server) -> Vec<Self> {
-        let threads = fs::read_dir(format!("/proc/{}/task", node.process.id())).unwrap();
+    fn all_of(process: u32) -> Vec<Self> {
+        let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
         let path = |thread: std::io::Result<fs::DirEntry>| thread.unwrap().path().join("schedstat");
         let new = |path| Self { path, waited: Duration::ZERO, waits: Stalls::default() };
         let mut all: Vec<_> = threads.map(path).map(new).collect();
