@@ -34,6 +34,8 @@ pub(super) struct Driver {
     pub(super) servers: BTreeMap<String, Server>,
     /// How many links there were to any of them.
     links: u64,
+    /// How many questions went together when some were last sent.
+    lately: usize,
     pub(super) slots: Slots,
     pub(super) is_asking_for_slots: bool,
     /// Whether slots may lie elsewhere than is thought, and when they were last asked for.
@@ -57,6 +59,7 @@ impl Driver {
             route: Arc::new(route),
             servers: BTreeMap::new(),
             links: 0,
+            lately: 0,
             slots: Slots::default(),
             is_asking_for_slots: false,
             has_doubts: false,
@@ -87,12 +90,15 @@ impl Driver {
                 }
             }
             // Whoever is about to ask, perhaps because of an answer just now, goes along: a batch takes
-            // hardly longer than one, and who misses it waits for the next.
-            tokio::task::yield_now().await;
-            while buffer.len() < MOST_AT_ONCE
-                && let Ok(message) = messages.try_recv()
-            {
-                buffer.push(message);
+            // hardly longer than one, and who misses it waits for the next. Who comes alone, as the one before
+            // did, is not kept waiting for others.
+            if self.lately > 1 || buffer.len() > 1 {
+                tokio::task::yield_now().await;
+                while buffer.len() < MOST_AT_ONCE
+                    && let Ok(message) = messages.try_recv()
+                {
+                    buffer.push(message);
+                }
             }
             for message in buffer.drain(..) {
                 match message {
@@ -170,6 +176,7 @@ impl Driver {
             while let Some(jobs) = server.next_batch() {
                 let (link, shared, of) = (link.clone(), Arc::clone(&self.shared), node.clone());
                 let (node, asked) = (node.clone(), jobs.len());
+                self.lately = asked;
                 let finished = Finished { is_broken: true, ..Finished::default() };
                 let otherwise = Event::Done { node, link: number, asked, finished };
                 spawn(&mut self.tasks, otherwise, async move {
