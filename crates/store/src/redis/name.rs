@@ -240,5 +240,19 @@ mod tests {
                 }
             }
         }
+
+        /// Redis takes for the slot what stands in the first braces: all rules of a key lie together.
+        #[test]
+        fn one_key_lies_in_one_slot_whatever_the_rule(
+            key in bytes(), rules in prop::collection::vec("[a:%}25]{0,4}", 2..5),
+        ) {
+            let names: Vec<_> = rules.iter().map(|rule| names(rule).key(&key)).collect();
+            for name in &names {
+                let tag = name.text.split_once('{').unwrap().1.split_once('}').unwrap().0;
+                prop_assert!(!tag.is_empty(), "{name:?}");
+                prop_assert_eq!(name.slot, slot(tag.as_bytes()));
+                prop_assert_eq!(name.slot, names[0].slot);
+            }
+        }
     }
 }

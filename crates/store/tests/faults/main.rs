@@ -9,17 +9,24 @@
     reason = "a test that cannot go on has failed, and says where"
 )]
 
-/// The same tests with servers of every kind.
-macro_rules! with_every_kind {
+/// The same tests with servers of either kind.
+macro_rules! with_either_kind {
     ($($test:ident),+ $(,)?) => {
         mod redis {
             $(#[tokio::test] async fn $test() { super::$test(crate::process::Kind::Redis).await; })+
         }
-        mod former {
-            $(#[tokio::test] async fn $test() { super::$test(crate::process::Kind::Former).await; })+
-        }
         mod valkey {
             $(#[tokio::test] async fn $test() { super::$test(crate::process::Kind::Valkey).await; })+
+        }
+    };
+}
+
+/// And with an old one as well, for what is told by its words.
+macro_rules! with_every_kind {
+    ($($test:ident),+ $(,)?) => {
+        with_either_kind!($($test),+);
+        mod former {
+            $(#[tokio::test] async fn $test() { super::$test(crate::process::Kind::Former).await; })+
         }
     };
 }

@@ -172,7 +172,7 @@ async fn a_password_that_sentinels_do_not_want_is_said_to_be_theirs(kind: Kind) 
     assert!(matches!(error, StoreError::SentinelCredentials { .. }), "{error}");
 }
 
-with_every_kind!(
+with_either_kind!(
     the_successor_of_a_primary_is_found_and_grants_no_burst,
     a_primary_that_comes_back_with_its_old_memory_grants_no_long_window_twice,
     sentinels_are_asked_by_a_user_of_their_own,

@@ -209,7 +209,7 @@ pub(crate) fn let_nobody_take_over(servers: &[Redis]) {
     }
 }
 
-with_every_kind!(
+with_either_kind!(
     a_shard_that_starts_empty_grants_no_burst_in_slots_that_nobody_has_seen,
     a_shard_that_starts_with_its_data_has_all_budget_in_slots_that_nobody_has_seen
 );
