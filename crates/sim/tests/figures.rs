@@ -133,7 +133,7 @@ fn short_leases_need_no_more_questions() {
 #[test]
 fn short_leases_are_renewed_before_they_are_used_up_and_no_more_often() {
     // And so often: docs/sharing.md says so of busy keys.
-    for (quota, most) in [("210", 25.0), ("300", 18.0), ("400", 14.0)] {
+    for (quota, most) in [("210", 25.0), ("300", 18.0), ("400", 14.0), ("500", 12.0)] {
         let (keys, nodes) = (2, 5);
         let subject = bucket(&format!("1k/s burst {quota}"));
         for per_second in [2 * 800, 2 * 5 * 800] {

@@ -172,17 +172,15 @@ fn passed(
         "the mean of {seeds} seeds; best {best:.3} %, worst {worst:.3} %, {} above {most} %",
         lent.under.iter().filter(|under| **under > most).count()
     );
-    // Where most of it cannot be helped, that is said, and what is promised comes on top of it.
+    // Where most of it cannot be helped, that is said.
     let waiting = fleet.waiting_percent();
-    let is_waiting = fleet.load == Load::Bursts && waiting > most / 2.0;
-    if is_waiting {
+    if fleet.load == Load::Bursts && waiting > most / 2.0 {
         let pause = 1_000.0 * *nodes as f64 / fleet.per_second as f64;
         note += &format!(
-            "; a node is asked once in {pause:.0} ms, so a token waits for as long: {waiting:.2} % alone, \
-             and {most} % beside that is the reach"
+            "; a node is asked once in {pause:.0} ms, so a token waits for as long: \
+             {waiting:.2} % alone"
         );
     }
-    let most = if is_waiting { most + waiting } else { most };
     let row = Row::alone(under, Unit::Percent, lent.mean_under()).noting(note);
     session.add(row.promising(Reach::AtMost(most, Unit::Percent)));
     Ok(())
